@@ -6,6 +6,7 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends git make \
  && rm -rf /var/lib/apt/lists/*
 COPY pyproject.toml README.md LICENSE CHANGELOG.md /src/
+COPY examples/history /src/examples/history
 COPY man /src/man
 COPY src /src/src
 RUN pip install --no-cache-dir /src && rm -rf /src \

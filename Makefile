@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test test-all check fmt docs bench chaos fuzz hosts mutants picture projects properties reference release trace schemas api hosts-table clean
+.PHONY: demo test test-all check fmt docs bench chaos frameworks fuzz hosts mutants picture projects properties reference release trace schemas api hosts-table clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -21,7 +21,7 @@ test: .venv/ready check
 	@$(STEP) tests 'each promise once, about two minutes on two cores' $(PYTEST) -m 'not slow'
 
 # Also what repeats over SSH, crashes, terminals and large libraries (tests/tiers.py).
-test-all: test
+test-all: test .venv/frameworks
 	@$(STEP) slow 'the other tests, about five minutes on two cores' $(PYTEST) -m slow
 
 check: .venv/ready
@@ -42,6 +42,10 @@ bench: .venv/ready
 
 chaos: .venv/ready
 	@$(PY) -m bench.chaos --runs $(RUNS) --write bench/chaos.md
+
+# The suite of StopGates with the lowest and the newest version of each framework, in .frameworks.
+frameworks: .venv/ready
+	@$(PY) tools/frameworks.py $(if $(ONLY),--only '$(ONLY)')
 
 fuzz: .venv/ready
 	@$(PY) -m bench.fuzz --seconds $(SECONDS) $(if $(ONLY),--only '$(ONLY)')
@@ -82,7 +86,7 @@ hosts-table: .venv/ready
 	@$(PY) tools/hosts.py
 
 clean:
-	rm -rf .venv dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .frameworks dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .venv/installed: pyproject.toml
 	@sh tools/venv.sh .
@@ -91,3 +95,7 @@ clean:
 .venv/ready: pyproject.toml
 	@sh tools/venv.sh '.[dev]'
 	@touch .venv/installed $@
+
+.venv/frameworks: pyproject.toml | .venv/ready
+	@sh tools/venv.sh '.[dev,frameworks]'
+	@touch $@

@@ -172,7 +172,7 @@ def test_a_gate_hook_for_claude_names_the_callback_to_use() -> None:
 def test_at_another_event_it_is_not_enforced() -> None:
     event = PreToolUse(session_id="s", tool_name="Bash", tool_input={})
     assert asyncio.run(gate_callback(command="true")(event)) == Fault(
-        "a gate answers at Stop and SubagentStop, not at PreToolUse"
+        "a gate answers at Stop, SubagentStop, TaskCompleted, TeammateIdle, not at PreToolUse"
     )
 
 

@@ -16,6 +16,7 @@ from tests.trace import marked
 # Processes that are killed, terminals, whole workflows, large input, and libraries that take long to load.
 SLOW = (
     "tests/acp/test_typescript_sdk.py*",
+    "tests/adapters/test_stop_gates.py*",
     "tests/agent/test_remote_*",
     "tests/cli/commands/hooks/test_ssh_connection.py*",
     "tests/cli/commands/run/*",
@@ -83,6 +84,8 @@ SAMPLED = (
 )
 SAMPLE = 5
 
+# The suite of `StopGates` with the framework that is installed for every test.
+_ONE_FRAMEWORK = re.compile(r"tests/adapters/test_stop_gates\.py::.*(?:\[pydantic_ai|with_turngate$)")
 _SLOW = re.compile("|".join(translate(pattern) for pattern in SLOW))
 _SAMPLED = re.compile("|".join(translate(pattern) for pattern in SAMPLED))
 
@@ -96,7 +99,7 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
 
 
 def is_slow(item: pytest.Item) -> bool:
-    if item.nodeid.endswith("[README.md]"):
+    if item.nodeid.endswith("[README.md]") or _ONE_FRAMEWORK.match(item.nodeid):
         return False
     if _SLOW.match(item.nodeid) or not OWN_SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
         return True

@@ -26,11 +26,15 @@ def event(host: Host, name: str) -> str:
 
 
 def answer(host: Host, given: HostAnswer) -> str:
-    printed = host.write_answer(given).stdout.replace("\\u2026", "…")
-    return code(printed) if printed else "nothing"
+    output = host.write_answer(given)
+    if output.code:
+        return f"exit code {output.code}, {code(output.stderr)} on stderr"
+    return code(output.stdout.replace("\\u2026", "…")) if output.stdout else "nothing"
 
 
 def timeout(host: Host) -> str:
+    if host.timeout_key not in str(host.entry("")):
+        return "none"
     installed = f"{host.timeout_key}: {host.installed_timeout_s * UNITS[host.timeout_unit]:g}"
     default = "not documented" if host.default_timeout_s is None else f"{host.default_timeout_s:g} s"
     return f"{default}; `{installed}`"
@@ -42,7 +46,7 @@ ROWS: dict[str, Callable[[Host], str]] = {
     "stop of the agent": lambda host: event(host, "Stop"),
     "stop of a subagent": lambda host: event(host, "SubagentStop"),
     "file of `--user`": lambda host: code(host.files["user"]),
-    "file of `--project`": lambda host: code(host.files["project"]),
+    "file of `--project`": lambda host: code(host.files["project"]) if "project" in host.files else "none",
     "also reads the files of": lambda host: (
         ", ".join(HOSTS[name].title for name in host.reads_files_of) or "–"
     ),

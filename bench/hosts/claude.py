@@ -36,7 +36,11 @@ def heard(body: Json) -> list[str]:
 def texts(content: str | list[Json]) -> list[str]:
     if isinstance(content, str):
         return [content]
-    return [block["text"] for block in content if block["type"] == "text"]
+    refused = (str(block["content"]) for block in content if block["type"] == "tool_result")
+    return [
+        *(block["text"] for block in content if block["type"] == "text"),
+        *(text for text in refused if "hook feedback:" in text),  # of TaskCompleted
+    ]
 
 
 def write_settings(room: Room, model: Model) -> None:
@@ -62,7 +66,7 @@ def environment(room: Room, model: Model) -> Mapping[str, str]:
 
 def arguments(prompt: str) -> list[str]:
     shape = ["--output-format", "stream-json", "--verbose"]
-    return ["-p", prompt, *shape, "--allowedTools", "Bash,Agent,Task"]
+    return ["-p", prompt, *shape, "--allowedTools", "Bash,Agent,Task,TaskCreate,TaskUpdate"]
 
 
 def transcript(room: Room) -> str | None:

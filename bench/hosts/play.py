@@ -11,6 +11,7 @@ from bench.hosts.program import Json, Model, Program
 from bench.hosts.room import TIME_LIMIT_S, Ended, Room, base_environment, open_room, run
 from bench.hosts.scenarios import GATE_TIMEOUT_S, SLEEPS_S, Scenario, install_recorder
 from bench.hosts.terminal import squeezed, watch
+from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.input_fields import EVENT_NAMES
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -37,12 +38,15 @@ class Row:
 
 def play(program: Program, binary: Path, scenario: Scenario) -> Row:
     with open_room() as room, program.serve(scenario.script(program)) as model:
-        environment = {**base_environment(room, binary.parent), **program.environment(room, model)}
+        environment = {
+            **base_environment(room, binary.parent),
+            **program.environment(room, model),
+            **scenario.environment,
+        }
         program.write_settings(room, model)
         install_recorder(room)
         write_gates(room, scenario, environment)
-        installer = str(room.user_program) if scenario.level == "user" else "turngate"
-        turngate([installer, "install", program.name, f"--{scenario.level}", "--yes"], room, environment)
+        install_line(program, scenario, room, environment)
         scenario.prepare(room)
         ended = start(program, binary, scenario, room, environment)
         seen = look(program, scenario, room, model, ended)
@@ -57,6 +61,17 @@ def play(program: Program, binary: Path, scenario: Scenario) -> Row:
     streams = {"stdout": ended.stdout, "stderr": ended.stderr, "terminal": ended.displayed}
     output = "\n".join(f"{name}: {text[-OUTPUT_SHOWN:]}" for name, text in streams.items() if text)
     return Row(program.name, scenario.name, expected, seen, output)
+
+
+def install_line(program: Program, scenario: Scenario, room: Room, environment: Mapping[str, str]) -> None:
+    """Install Turngate at the level of the scenario. A line for the user has the path of Turngate, and not of what records."""
+    host = HOSTS[program.name]
+    level = scenario.level if scenario.level in host.files else "user"
+    installer = str(room.user_program) if level == "user" else "turngate"
+    turngate([installer, "install", program.name, f"--{level}", "--yes"], room, environment)
+    if level != scenario.level:
+        file = room.home / host.files["user"].removeprefix("~/")
+        file.write_text(file.read_text().replace(str(room.user_program), "turngate"))
 
 
 def start(
@@ -116,7 +131,7 @@ def turngate(words: Sequence[str], room: Room, environment: Mapping[str, str]) -
 
 def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: Ended) -> dict[str, Any]:
     """Return what was seen: in requests, in the inputs of hooks and in the output."""
-    agent = "main" if "Stop" in scenario.gates else "sub"
+    agent = "main" if {"Stop", "TaskCompleted"} & {*scenario.gates} else "sub"
     bodies = [body for who, body in zip(model.agents, model.requests, strict=True) if who == agent]
     asked = stops(program, scenario, room)
     heard = program.heard(bodies[-1]) if bodies else []

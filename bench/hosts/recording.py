@@ -5,6 +5,7 @@ What differs from run to run is left out.
 
 import json
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -34,7 +35,10 @@ elif event in ("stop", "subagentstop", "afteragent", "agentstop") and not os.pat
     open(mark, "w").close()
     print(json.dumps({{"decision": "block", "reason": "{reason}"}}))
 """
-ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# The last form is that of OpenCode.
+ID = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=(?:ses|msg)_)[0-9A-Za-z]{26}"
+)
 AGENT = re.compile(r"\ba[0-9a-f]{16}\b")
 DATE = re.compile(r"\b20\d\d([-/])\d\d[-/]\d\d")
 TIME = re.compile(r"T\d\d([:-])\d\d[:-]\d\d(?:\.\d+)?")
@@ -62,14 +66,24 @@ def record(program: Program, binary: Path, folder: Path) -> list[Path]:
             print(f"{program.title}: exit code {ended.code}\n{ended.stdout}\n{ended.stderr}")
         texts = named(room)
         texts["variables.json"] = json.dumps(variables(program, binary), indent=2) + "\n"
-        texts["transcript.jsonl"] = shortened(program.transcript(room) or "", program.keeps)
+        if transcript := program.transcript(room):
+            texts["transcript.jsonl"] = shortened(transcript, program.keeps)
         return write(room, texts, folder / program.name)
 
 
 def write_hooks(host: Host, room: Room, command: str) -> None:
     """Write a command line for each event that `turngate install` writes."""
-    hooks = {event: [host.entry(command)] for event in host.events.values()}
-    room.write(f"project/{host.files['project']}", {**host.new_file, "hooks": hooks})
+    entries = {event: host.entry(f"sh -c {shlex.quote(command)}") for event in host.events.values()}
+    hooks = {event: [entry] for event, entry in entries.items()}
+    path = (
+        f"project/{host.files['project']}"
+        if "project" in host.files
+        else host.files["user"].removeprefix("~/")
+    )
+    file = room.home / path
+    before = file.read_text() if file.exists() else ""
+    file_format = host.file_format
+    room.write(path, file_format.add(before, entries) if file_format else {**host.new_file, "hooks": hooks})
 
 
 def script(program: Program) -> Script:

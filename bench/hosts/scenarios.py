@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from bench.hosts.program import PROMPT, TASK, Program, Reply, ReplyTo, Script
+from bench.hosts.program import PROMPT, SUBAGENT_PROMPT, TASK, Program, Reply, ReplyTo, Script
 from bench.hosts.room import Room, base_environment, run
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.install.hook_command import NOT_CHECKED
@@ -95,6 +95,7 @@ class Scenario:
     doctor: str | None = None  # what `turngate doctor --host` has to report
     in_terminal: bool = False  # instead of headless, until the notice is displayed
     folder: str = "project"  # where the program starts, below home
+    environment: Mapping[str, str] = field(default_factory=dict)  # of the program, besides its own
     interrupted: bool = False  # by Ctrl-C, while the gate runs
 
 
@@ -104,6 +105,10 @@ def work(program: Program) -> Reply:
 
 def do(program: Program, command: str) -> Reply:
     return {"tools": [program.shell(command)]}
+
+
+def call(tool: str, **given: str) -> Reply:
+    return {"tools": [{"name": tool, "input": given}]}
 
 
 def start_subagent(program: Program, kind: str) -> Sequence[Reply | ReplyTo]:
@@ -147,6 +152,13 @@ def add_worktree(room: Room) -> None:
 def make_subfolder(room: Room) -> None:
     (room.project / "packages" / "a").mkdir(parents=True)
 
+
+# A task, and a teammate, of Claude Code
+OPEN_TASK = [call("TaskCreate", subject="the work", description="do it")]
+COMPLETE_TASK = call("TaskUpdate", taskId="1", status="completed")
+TEAMMATE = call(
+    "Agent", description="count", prompt=SUBAGENT_PROMPT, subagent_type="general-purpose", name="bob"
+)
 
 SCENARIOS = (
     Scenario(
@@ -233,7 +245,7 @@ SCENARIOS = (
             "sub": ["Three files.", "Four files."],
         },
         expected={"requests": 2, "subagent": 2, "stops": 2, "sent_back": 1, "code": 0},
-        applies=lambda program: bool(program.subagent),
+        applies=lambda program: bool(program.subagent) and "SubagentStop" in HOSTS[program.name].events,
     ),
     Scenario(
         name="a subagent that is always blocked, with work in between",
@@ -244,7 +256,7 @@ SCENARIOS = (
             "sub": ["I am done.", *([work(program), "Still done."] * 20)],
         },
         expected={"requests": 2, "subagent": 7, "stops": 4, "sent_back": 3, "code": 0},
-        applies=lambda program: bool(program.subagent),
+        applies=lambda program: bool(program.subagent) and "SubagentStop" in HOSTS[program.name].events,
     ),
     Scenario(
         name="a gate that is not approved",
@@ -346,6 +358,7 @@ SCENARIOS = (
         },
         expected={"requests": 4, "stops": 2, "sent_back": 1, "refused": 1, "code": 0},
         reason="it was approved, but is no longer configured",
+        applies=lambda program: HOSTS[program.name].agent_variable is not None,
     ),
     Scenario(
         name="the agent uses up its continuations",
@@ -356,6 +369,7 @@ SCENARIOS = (
         },
         expected={"requests": 7, "stops": 4, "sent_back": 3, "refused": 12, "code": 0},
         notice="Still blocked by",
+        applies=lambda program: HOSTS[program.name].agent_variable is not None,
     ),
     Scenario(
         name="a session in a subfolder, Turngate installed for the user",
@@ -399,6 +413,40 @@ SCENARIOS = (
         reason=NEW_FAILURE,
         not_in_reason=OLD_FAILURE,
         applies=lambda program: program.resume is not None,
+    ),
+    Scenario(
+        name="a task that a gate keeps open once",
+        shows="the task stays open, the agent gets the reason, does the work, and completes the task",
+        gates={"TaskCompleted": NEEDS_WORK},
+        script=lambda program: {
+            "main": [*OPEN_TASK, COMPLETE_TASK, work(program), COMPLETE_TASK, "I am done."],
+        },
+        expected={"requests": 5, "stops": 2, "sent_back": 1, "code": 0},
+        applies=lambda program: program.name == "claude",
+    ),
+    Scenario(
+        name="a task that a gate always keeps open, with work in between",
+        shows="the task is completed after 3 blocks; the stop of the agent has no gate",
+        gates={"TaskCompleted": ALWAYS_FAILS},
+        script=lambda program: {
+            "main": [*OPEN_TASK, *([COMPLETE_TASK, work(program)] * 5), "I am done."],
+        },
+        expected={"requests": 12, "stops": 4, "sent_back": 3, "code": 0},
+        applies=lambda program: program.name == "claude",
+    ),
+    Scenario(
+        name="a teammate that is blocked once, in a terminal",
+        shows="the teammate is sent back once before it is idle, and then the lead continues",
+        gates={"TeammateIdle": BLOCKS_ONCE},
+        script=lambda _program: {
+            "main": [TEAMMATE, "Waiting for the team.", "The team has ended."],
+            "sub": ["Three files.", "Four files."],
+        },
+        expected={"subagent": 2, "stops": 2, "sent_back": 1, "notice": "terminal"},
+        notice="The team has ended.",
+        environment={"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS": "1"},
+        in_terminal=True,
+        applies=lambda program: program.name == "claude",
     ),
     Scenario(
         name="the feature workflow",

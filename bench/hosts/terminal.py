@@ -57,5 +57,5 @@ def read_until(main: int, text: str, deadline: float) -> str:
 
 
 def squeezed(text: str) -> str:
-    """Remove blanks: a program moves the cursor instead, and breaks lines anywhere."""
-    return "".join(text.split())
+    """Remove blanks and frames: a program moves the cursor instead, and breaks lines anywhere."""
+    return "".join(text.replace("┃", "").split())

@@ -14,7 +14,7 @@ from turngate.aio.cancellation import CallbackCancelledItself, current_task_canc
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.interpret import Interpretation, interpret
 from turngate.core.answers.report_types import Detached, HookFailed, Report, Skipped, TimedOut
-from turngate.core.constants import STOP_OF_START
+from turngate.core.constants import STOPS_OF_START
 from turngate.core.events.events import Event, SessionStart, StopEvent, StopOutcome
 from turngate.core.hooks.kinds import CommandHook, GateHook, label
 from turngate.core.hooks.selection import Locate, Plan, plan
@@ -37,6 +37,7 @@ from turngate.project.files import Files, MachineUnreachable
 from turngate.runners import run_hook
 from turngate.state.paths import state_folder
 from turngate.state.process_stat import this_process
+from turngate.tracing import open_hook_span
 
 LOG = logging.getLogger("turngate")
 START_RECORD_S = 0.1  # a hook that runs longer has a record of its start
@@ -140,10 +141,8 @@ def _plan(event: Event, settings: Settings, files: Files) -> Plan:
 def _plan_with(locate: Locate | None, event: Event, settings: Settings) -> Plan:
     """Return which rules run; at the start of an agent, also the gates of its stop that record what is there."""
     planned = plan(settings, event, locate)
-    stop = STOP_OF_START.get(event.name)
-    if stop is None:
-        return planned
-    gates = [rule for rule in settings.rules if rule.event == stop and isinstance(rule.hook, GateHook)]
+    stops = STOPS_OF_START.get(event.name, ())
+    gates = [rule for rule in settings.rules if rule.event in stops and isinstance(rule.hook, GateHook)]
     if not gates:
         return planned
     from turngate.runners.gate import recording_rules  # noqa: PLC0415  # lazy: few projects have a gate
@@ -195,6 +194,18 @@ def _with_ranks(ended: Sequence[tuple[HookRun, float]]) -> tuple[HookRun, ...]:
 
 
 async def _run_in_slot(
+    rule: Rule, event: Event, settings: Settings, world: World, begun: float
+) -> tuple[HookRun, float]:
+    """Run one hook in a span of the user's trace, if there is one."""
+    name, redactor = label(rule.hook), world.redactor({})
+    name = redactor.text(name) if redactor else name
+    with open_hook_span(event.name, event.session_id, name) as set_outcome:
+        run, ended = await _run_when_free(rule, event, settings, world, begun)
+        set_outcome(outcome(run))
+    return run, ended
+
+
+async def _run_when_free(
     rule: Rule, event: Event, settings: Settings, world: World, begun: float
 ) -> tuple[HookRun, float]:
     """Run one hook, a command as soon as the shell has a slot; the wait does not count against its timeout."""
@@ -388,4 +399,5 @@ def _record_verdict(
         if isinstance(event, StopEvent) and (answer := truncate(event.last_text, MAX_ANSWER_CHARS)):
             redactor = world.redactor({})
             entry["answer"] = redactor.truncated(answer) if redactor else answer
-        world.store.record(event.session_id, {"kind": "verdict", **agent_json(event), **entry})
+        host = {"host": world.host} if world.host else {}
+        world.store.record(event.session_id, {"kind": "verdict", **host, **agent_json(event), **entry})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 from turngate.core.answers.report_types import HookFailed, Returned
-from turngate.core.constants import STOP_EVENTS, STOP_OF_START
+from turngate.core.constants import STOP_EVENTS, STOPS_OF_START
 from turngate.core.dialect import TURNGATE
 from turngate.core.events.events import Event, StopEvent, StopHookInput, Subagent
 from turngate.core.events.hook_input import read_event
@@ -101,8 +101,8 @@ class GateCallback:
                 return await self._decide(event)
 
     async def _decide(self, event: Event) -> Decision:
-        if event.name not in (*STOP_EVENTS, *STOP_OF_START):
-            return Fault(f"a gate answers at {' and '.join(STOP_EVENTS)}, not at {event.name}")
+        if event.name not in (*STOP_EVENTS, *STOPS_OF_START):
+            return Fault(f"a gate answers at {', '.join(STOP_EVENTS)}, not at {event.name}")
         world = World(self._shell or LocalShell(), self._project or event.cwd or os.getcwd())
         limit = self.hook.timeout or TURNGATE.timeouts["gate"]
         live = HookRunContext()

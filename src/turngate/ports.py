@@ -250,6 +250,7 @@ class World:
             self.project = os.path.abspath(self.project)
         self._made_in_callback = in_callback.get() is not None
         self.records_trees = False  # an agent runs here: with `recordTrees`, its files are kept at each stop
+        self.host = ""  # the name of the agent program whose agent stops; "": none that is known
         self.running: dict[HookRunContext, Rule] = {}  # the hooks that run now
         self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
         self.environ_here: Mapping[str, str] | None = None  # see `own_environ`; None: that of this process

@@ -90,6 +90,7 @@ def test_a_turn_ends_at_the_limit_and_the_user_reads_why(project: Path, tmp_path
     notices = [
         f'Turn ended after 2 continuations (the limit). Still blocked by: "{NOT_YET}".',
         "the last reason: not yet",
+        f"to accept it: turngate gates accept {session} --why …",
     ]
     expected = {"outcome": "capped", "continuations": 2, "reason": "", "notices": notices}
     assert (verdict(first), verdict(second)) == (expected, expected)

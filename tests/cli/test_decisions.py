@@ -62,11 +62,13 @@ def test_a_person_is_where_no_marker_is_set() -> None:
     assert refused == [
         "TURNGATE_IN_HOOK",
         "TURNGATE_IN_TOOL",
+        "TURNGATE_IN_ACP",
         "CLAUDECODE",
         "CODEX_THREAD_ID",
         "GEMINI_CLI",
         "QWEN_CODE",
         "COPILOT_CLI",
+        "OPENCODE",
         "CURSOR_AGENT",
     ]
 

@@ -112,7 +112,7 @@ def test_an_entry_without_a_type_may_be_a_gate() -> None:
 def test_a_gate_runs_at_stops(event: str) -> None:
     layer = read({"type": "gate", "command": "make"}, event)
     assert [problem.message for problem in layer.problems] == [
-        'is "gate", but gate hooks run only on Stop, SubagentStop'
+        'is "gate", but gate hooks run only on Stop, SubagentStop, TaskCompleted, TeammateIdle'
     ]
 
 
@@ -128,7 +128,7 @@ def test_the_same_mistakes_are_named_in_options() -> None:
         "3 problems in the options",
         '  Stop[0].gate: is "untill", which is not a gate (did you mean "until"?)',
         "  Stop[1].options.promise: is missing, expected a non-empty string: the sentence that ends the loop",
-        '  PreToolUse[0].type: is "gate", but gate hooks run only on Stop, SubagentStop',
+        '  PreToolUse[0].type: is "gate", but gate hooks run only on Stop, SubagentStop, TaskCompleted, TeammateIdle',
     ]
 
 

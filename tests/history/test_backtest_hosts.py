@@ -78,8 +78,7 @@ def blocks(path: str, host: str) -> list[tuple[str, ...]]:
     session = judge_transcript(path, "", GATES, None, 0)
     assert session.error == ""
     return [
-        tuple(each.gate for each in decisions if each.outcome == "would block")
-        for _, decisions in session.stops
+        tuple(each.gate for each in stop.decisions if each.outcome == "would block") for stop in session.stops
     ]
 
 

@@ -30,7 +30,7 @@ def plain(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-SHARED = {"gen_ai.conversation.id": "s", "turngate.project": "/p"}
+SHARED = {"gen_ai.conversation.id": "s", "turngate.project": "/p", "turngate.event": "Stop"}
 BLOCKED = run("block", 10, reason="red", exit_code=2)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.paths import ROOT
-from turngate.history.past_stops import PastStop, find_transcripts, read_past_session
+from turngate.history.past_stops import PastSession, PastStop, find_transcripts, read_past_session
 
 TRANSCRIPTS = ROOT / "tests" / "data" / "transcripts"
 
@@ -33,7 +33,6 @@ RESULT = user(
 
 def answers(path: Path) -> list[tuple[str, str]]:
     session = read_past_session(str(path))
-    assert session is not None
     return [(stop.answer, stop.reply) for stop in session.stops]
 
 
@@ -114,7 +113,7 @@ def test_a_transcript_up_to_a_stop_ends_with_its_answer(tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_transcript_has_no_stops(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"a": 1}\nnot JSON\n')
-    assert read_past_session(str(path)) is None
+    assert read_past_session(str(path)) == PastSession(str(path), "", error="the format is not known")
 
 
 def test_transcripts_are_found_where_the_programs_write_them(tmp_path: Path) -> None:

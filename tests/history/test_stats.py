@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from turngate.history.journals import JournalFile, Record, block_id, journal_folders, read_journal
-from turngate.history.stats import Block, GateStats, Stats, Week, collect_blocks, collect_stats
+from turngate.history.journals import JournalFile, Record, journal_folders, read_journal
+from turngate.history.stats import NUMBERS, Row, count_days, merge_days
+from turngate.history.stops import RecordedStop, read_stops
+from turngate.state.journal import MAX_JOURNAL_BYTES
 
 WEEK = time.strftime("%G-W%V", time.localtime(0))
 TESTS = {"type": "gate", "gate": "tests", "id": "tests"}
@@ -27,24 +29,20 @@ def end(ended_by: str) -> Record:
     return {"kind": "turn_end", "event": "Stop", "time": 0, "ended_by": ended_by}
 
 
-def gate(**counts: Any) -> GateStats:
-    """Return the statistics of the gate `tests`; what is not given is 0."""
-    zero = dict.fromkeys(
-        ("runs", "passed", "blocked", "would_block", "kept", "not_enforced", "overridden", "wrong"), 0
-    )
+def gate(**counts: Any) -> Row:
+    """Return the row of the gate `tests`; what is not given is 0."""
     seconds = {"median_seconds": 1.0, "p95_seconds": 1.0} if counts.get("runs") else {}
-    no_runs: dict[str, Any] = {
-        "median_seconds": None,
-        "p95_seconds": None,
-        "tokens": 0,
-        "cost_usd": None,
-        "weeks": {},
-    }
-    return GateStats(**{"gate": "tests", **zero, **no_runs, **seconds, **counts})
+    nothing = {"median_seconds": None, "p95_seconds": None, "cost_usd": None}
+    no_weeks = {WEEK: {"runs": 0, "blocked": 0}}
+    return {"gate": "tests", **dict.fromkeys(NUMBERS, 0), **nothing, "weeks": no_weeks, **seconds, **counts}
 
 
-def week(runs: int, blocked: int = 0) -> dict[str, Week]:
-    return {WEEK: Week(runs, blocked)}
+def week(runs: int, blocked: int = 0) -> dict[str, dict[str, int]]:
+    return {WEEK: {"runs": runs, "blocked": blocked}}
+
+
+def count(*sessions: list[Record], damaged: int = 0) -> Row:
+    return merge_days([count_days(session) for session in sessions], damaged)
 
 
 @pytest.mark.parametrize(
@@ -89,36 +87,59 @@ def week(runs: int, blocked: int = 0) -> dict[str, Week]:
         "cost",
     ],
 )
-def test_what_a_gate_did_is_counted(records: list[Record], expected: GateStats) -> None:
-    assert collect_stats([(records, 0)]).gates == (expected,)
+def test_what_a_gate_did_is_counted(records: list[Record], expected: Row) -> None:
+    assert count(records)["gates"] == [expected]
 
 
 def test_stops_are_counted_over_all_sessions_with_those_from_the_cache() -> None:
-    cached = {"kind": "cached", "event": "Stop", "time": 30}
-    sessions = [([run("block"), verdict("tests"), end("stalled")], 2), ([verdict(), cached], 1), ([], 0)]
-    stats = collect_stats(sessions)
-    assert stats == Stats(2, 3, 1, 1, 1, first=0, last=30, damaged=3, gates=stats.gates)
+    cached = {"kind": "cached", "event": "Stop", "time": 86_400 * 3}
+    stats = count([run("block"), verdict("tests"), end("stalled")], [verdict(), cached], [], damaged=3)
+    days = [time.strftime("%Y-%m-%d", time.localtime(when)) for when in (0, 86_400 * 3)]
+    numbers = {"sessions": 2, "stops": 3, "blocked": 1, "cached": 1, "overridden": 1}
+    assert stats == {**numbers, "first": days[0], "last": days[1], "damaged": 3, "gates": stats["gates"]}
 
 
 def test_hooks_of_other_events_are_not_counted() -> None:
-    assert collect_stats([([{**run("block"), "event": "PreToolUse"}], 0)]) == Stats(
-        0, 0, 0, 0, 0, None, None, 0, ()
-    )
+    nothing = dict.fromkeys(("sessions", "stops", "blocked", "cached", "overridden", "damaged"), 0)
+    records = [{**run("block"), "event": "PreToolUse"}]
+    assert count(records) == {**nothing, "first": None, "last": None, "gates": []}
 
 
-def test_the_last_mark_of_a_block_counts() -> None:
+@pytest.mark.parametrize("is_wrong", [True, False])
+def test_the_last_mark_of_a_block_counts(is_wrong: bool) -> None:
     blocks = [run("block", 1, reason="red"), run("block", 2, reason="red"), run("allow", 3)]
-    ids = [block_id(record) for record in blocks]
-    marks = [
-        {"kind": "mark", "time": 4, "block": ids[0], "wrong": wrong, "why": "flaky"}
-        for wrong in (False, True)
+    mark = {"kind": "mark", "time": 4, "block": "1", "gate": "tests", "blocked_at": 1}
+    marks = [{**mark, "wrong": wrong} for wrong in (not is_wrong, is_wrong)]
+    assert count([*blocks, *marks])["gates"][0]["wrong"] == int(is_wrong)
+
+
+KEYS = (
+    "outcome",
+    "notice",
+    "evaluation",
+    "blocked_by",
+    "unenforced",
+    "ended_by",
+    "kind",
+    "block",
+    "gate",
+    "blocked_at",
+    "wrong",
+    "runs",
+    "reason",
+)
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "x", -1, 1e300, True], ids=str)
+@pytest.mark.parametrize("key", KEYS)
+def test_a_value_of_another_type_ends_no_count(key: str, value: Any) -> None:
+    mark = {"kind": "mark", "time": 4, "block": "1", "gate": "tests", "blocked_at": 1, "wrong": True}
+    accepted = {"kind": "accepted", "time": 4, "why": "ok"}
+    records = [
+        {**each, key: value} for each in (run("block"), verdict("tests"), end("capped"), mark, accepted)
     ]
-    records = [*blocks, *marks]
-    expected = [
-        Block(ids[0], 1, "s", "/p", "tests", "red", wrong=True, why="flaky"),
-        Block(ids[1], 2, "s", "/p", "tests", "red"),
-    ]
-    assert (collect_blocks(records), collect_stats([(records, 0)]).gates[0].wrong) == (expected, 1)
+    assert count(records)["sessions"] in (0, 1)
+    assert all(isinstance(stop, RecordedStop) for stop in read_stops(records))
 
 
 def test_a_journal_is_read_with_its_older_file_and_without_damaged_lines(tmp_path: Path) -> None:
@@ -137,6 +158,13 @@ def test_a_journal_is_read_with_its_older_file_and_without_damaged_lines(tmp_pat
     (tmp_path / "journal.jsonl").write_text("\n".join(lines))
     assert read_journal(str(tmp_path)) == JournalFile(tuple(good), len(bad))
     assert read_journal(str(tmp_path), since=2.0) == JournalFile(tuple(good[1:]), len(bad))
+
+
+def test_of_a_line_that_is_too_long_only_pieces_are_read(tmp_path: Path) -> None:
+    good = run("allow", 1.0)
+    with (tmp_path / "journal.jsonl").open("w") as file:
+        file.write(f'"{"x" * (2 * MAX_JOURNAL_BYTES)}"\n{json.dumps(good)}\n')
+    assert read_journal(str(tmp_path)) == JournalFile((good,), 3)
 
 
 def test_runs_by_a_person_are_no_stops_of_an_agent(tmp_path: Path) -> None:

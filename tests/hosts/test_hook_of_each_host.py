@@ -17,10 +17,17 @@ from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import HostAnswer
 
 INPUTS: dict[str, dict[str, Any]] = {
-    **{name: recorded(name, "Stop") for name in ("claude", "codex", "qwen", "copilot")},
+    **{name: recorded(name, "Stop") for name in ("claude", "codex", "qwen", "copilot", "opencode", "kimi")},
     "gemini": recorded("gemini", "AfterAgent"),
     "cursor": CURSOR_STOP,
     "droid": {**DROID_STOP, "stopHookActive": False},
+    "kiro": {"hook_event_name": "Stop", "session_id": "s-1", "assistant_text": "I am done."},
+    "vscode": {
+        "hookEventName": "Stop",
+        "sessionId": "s-1",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "stop_hook_active": False,
+    },
 }
 BLOCKS = "echo 'prüfe 日本' >&2; exit 2"
 BLOCK = HostAnswer(decision="block", reason="prüfe 日本")
@@ -29,6 +36,7 @@ CAPPED = HostAnswer(
     notices=(
         f'Turn ended after 1 continuation (the limit). Still blocked by: "{BLOCKS}".',
         "the last reason: prüfe 日本",
+        "to accept it: turngate gates accept %s --why …",
     ),
 )
 FAILED = (
@@ -68,10 +76,17 @@ def test_the_process_prints_the_answer_of_the_host_for_every_verdict(
         write_settings(project, "turngate", {**stop_hooks(command), "turngate": {"limit": 1}})
         monkeypatch.setenv("TURNGATE_STATE", str(tmp_path / str(len(command))))  # another session
         for count, answer in enumerate(answers):
+            if count and name == "kimi":  # it asks once in a turn
+                break
             given = later(fields) if count else fields
             printed = turngate("hook", stdin=json.dumps(given))
             if answer == BLOCK and not HOSTS[name].adds_heading:
                 heading = "Turngate, which checks this project, does not let you stop yet:"
                 answer = replace(answer, reason=f"{heading}\n{answer.reason}")  # noqa: PLW2901
-            expected = HOSTS[name].write_answer(answer).stdout
-            assert printed == (0, f"{expected}\n" if expected else "", ""), command
+            session = next(
+                str(given[key]) for key in ("session_id", "sessionId", "conversation_id") if key in given
+            )
+            notices = tuple(text.replace("%s", session) for text in answer.notices)
+            expected = HOSTS[name].write_answer(replace(answer, notices=notices))
+            texts = (f"{text}\n" if text else "" for text in (expected.stdout, expected.stderr))
+            assert printed == (expected.code, *texts), command

@@ -23,6 +23,8 @@ NAMES = {
     "gemini": ("-", "prompt_response"),
     "qwen": ("prompt_id", "last_assistant_message"),
     "copilot": ("-", "last_assistant_message"),
+    "opencode": ("prompt_id", "last_assistant_message"),
+    "kimi": ("-", "-"),
 }
 
 
@@ -53,6 +55,7 @@ def expected_event(host: str, fields: dict[str, Any]) -> Event | None:
         stop_hook_active=fields["stop_hook_active"],
         last_assistant_message=fields.get(message),
         prompt_id=fields.get(prompt),
+        tool_calls=fields.get("tool_calls"),
         background_tasks=tuple(fields.get("background_tasks", ())),
         session_crons=tuple(fields.get("session_crons", fields.get("crons", ()))),
         subagent=subagent,
@@ -120,6 +123,40 @@ def test_a_subagent_of_qwen_has_its_own_transcript_if_there_is_one(
     fields = {**recorded("qwen", "SubagentStop"), "transcript_path": main, "agent_transcript_path": main}
     known = normalize({**fields, "agent_id": agent})
     assert (known["transcript_path"], known["agent_transcript_path"]) == (main, str(tmp_path / named))
+
+
+TEAMMATE: dict[str, object] = {
+    "session_id": "s",
+    "prompt_id": "p",
+    "agent_id": "abob-1",
+    "agent_type": "bob",
+    "hook_event_name": "TaskCompleted",
+    "task_id": "1",
+    "task_subject": "the work",
+    "teammate_name": "bob",
+}
+
+
+@pytest.mark.parametrize("has_transcript", [True, False])
+def test_the_stop_of_a_teammate_has_its_transcript_and_its_task(tmp_path: Path, has_transcript: bool) -> None:
+    main, own = tmp_path / "s.jsonl", tmp_path / "s" / "subagents" / "agent-abob-1.jsonl"
+    if has_transcript:
+        own.parent.mkdir(parents=True)
+        own.touch()
+    known = normalize({**TEAMMATE, "transcript_path": str(main)})
+    path = own if has_transcript else main
+    assert (recognize(TEAMMATE, {}), read_event("TaskCompleted", known, cwd="/p")) == (
+        "claude",
+        StopEvent(
+            session_id="s",
+            transcript_path=str(main),
+            cwd="/p",
+            prompt_id="p",
+            subagent=Subagent(id="abob-1", type="bob", transcript_path=str(path)),
+            team_event="TaskCompleted",
+            team_fields={"task_id": "1", "task_subject": "the work", "teammate_name": "bob"},
+        ),
+    )
 
 
 @pytest.mark.parametrize("path", INPUTS, ids=input_id)
@@ -229,7 +266,7 @@ def test_tasks_and_jobs_are_kept_and_what_is_not_an_object_is_left_out() -> None
                 "stop_hook_active": False,
             },
             {},
-            None,
+            "vscode",
         ),
         ({"event": "Stop", "session_id": "s-1", "working_dir": "/p"}, {}, None),  # Goose
         ({"hook_event_name": "AfterAgent"}, {"QWEN_PROJECT_DIR": "/p"}, "gemini"),

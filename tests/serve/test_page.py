@@ -183,8 +183,7 @@ def test_a_file_needs_no_server_and_loads_nothing(page: Browser, demo: str) -> N
     assert page.evaluate("document.querySelectorAll('table tbody tr').length") == 5
 
 
-def test_a_reader_without_the_cookie_learns_what_to_do(server: PageServer, page: Browser) -> None:
-    page.call("Network.clearBrowserCookies")
+def test_a_reader_without_the_token_learns_what_to_do(server: PageServer, page: Browser) -> None:
     page.open(f"http://localhost:{server.port}/")
     page.wait_for("document.body.innerText.includes('Open the address that `turngate serve` has printed.')")
     assert all("403" in each for each in page.errors)

@@ -280,6 +280,8 @@ EVENTS_SENT: Mapping[str, Event] = {
         stop_hook_active=True,
     ),
     "SubagentStop": subagent_stop(outcome="error"),
+    "TaskCompleted": stop_event(team_event="TaskCompleted", team_fields={"task_id": "1"}),
+    "TeammateIdle": stop_event(team_event="TeammateIdle", team_fields={"teammate_name": "bob"}),
     **{name: kind(session_id="s") for name, kind in OTHER_EVENTS.items()},
 }
 

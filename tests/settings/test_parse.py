@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import stop_hooks
 from tests.support.kinds import LISTED_SETTINGS_KINDS
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS, TEAM_EVENTS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Layer, Problem, Rule
@@ -470,12 +470,12 @@ def test_an_event_that_only_claude_code_fires_is_noted(event: str) -> None:
 def test_the_hooks_of_every_event_of_claude_code_carry_over() -> None:
     """Each event is known: its hooks run here, or a note says that they do not."""
     run = (
-        "Stop SubagentStop SessionStart UserPromptSubmit PreToolUse PermissionRequest PostToolUse "
+        "Stop SubagentStop TaskCompleted TeammateIdle SessionStart UserPromptSubmit PreToolUse PermissionRequest PostToolUse "
         "PostToolUseFailure PostToolBatch PreCompact SubagentStart StopFailure SessionEnd"
     ).split()
     named = (
         "ConfigChange CwdChanged DirectoryAdded Elicitation ElicitationResult FileChanged InstructionsLoaded MessageDisplay Notification PermissionDenied "
-        "PostCompact PostModelSwitch PreModelSwitch Setup TaskCompleted TaskCreated TeammateIdle UserPromptExpansion WorktreeCreate WorktreeRemove"
+        "PostCompact PostModelSwitch PreModelSwitch Setup TaskCreated UserPromptExpansion WorktreeCreate WorktreeRemove"
     ).split()
     found = read({"hooks": {event: [{"hooks": [MAKE]}] for event in (*run, *named)}})
     assert [rule.event for rule in found.rules] == run
@@ -484,10 +484,10 @@ def test_the_hooks_of_every_event_of_claude_code_carry_over() -> None:
 
 @pytest.mark.req("U-20")
 def test_the_matchers_of_every_event_of_claude_code_carry_over() -> None:
-    """Those of four events have no effect in Claude Code either."""
+    """Those of six events have no effect in Claude Code either."""
     found = read({"hooks": {event: [{"matcher": "a", "hooks": [MAKE]}] for event in EVENTS}})
     assert [(rule.event, rule.matcher) for rule in found.rules] == [(event, "a") for event in EVENTS]
-    ignored = ["Stop", "UserPromptSubmit", "PostToolBatch", "StopFailure"]
+    ignored = ["Stop", *TEAM_EVENTS, "UserPromptSubmit", "PostToolBatch", "StopFailure"]
     assert [(each.event, each.field) for each in found.problems] == [(event, "matcher") for event in ignored]
 
 
@@ -498,8 +498,18 @@ def test_what_an_event_of_claude_code_holds_need_not_be_valid(groups: Any) -> No
 
 
 def test_other_events_of_claude_code_can_block() -> None:
-    note = Problem(file=FILE, message=NOT_FIRED, severity="note", event="TaskCompleted")
-    assert read(at_stop(stop_hook("exit 2"), event="TaskCompleted")) == layer(problems=(note,))
+    note = Problem(file=FILE, message=NOT_FIRED, severity="note", event="TaskCreated")
+    assert read(at_stop(stop_hook("exit 2"), event="TaskCreated")) == layer(problems=(note,))
+
+
+@pytest.mark.parametrize("event", TEAM_EVENTS)
+def test_the_events_of_a_team_are_only_those_of_turngate_in_its_own_settings(event: str) -> None:
+    """Claude Code itself runs its own hooks there."""
+    hooks = {"hooks": {event: [{"hooks": [MAKE]}]}}
+    note = Problem(file=FILE, message=NOT_FIRED, severity="note", event=event)
+    assert [rule.event for rule in read(hooks).rules] == [event]
+    of_claude = read(hooks, family="claude")
+    assert (of_claude.rules, of_claude.problems) == ((), (note,))
 
 
 def test_a_type_that_is_not_a_kind_is_told_the_kinds_in_their_order() -> None:

@@ -4,7 +4,7 @@ import json
 import socket
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from tests.support.timeouts import HANG_TIMEOUT_S
 
@@ -22,11 +22,7 @@ class PageServer:
 
     @property
     def token(self) -> str:
-        return parse_qs(urlsplit(self.address).query)["token"][0]
-
-    @property
-    def cookie(self) -> str:
-        return f"turngate-{self.port}={self.token}"
+        return urlsplit(self.address).fragment.removeprefix("token=")
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=HANG_TIMEOUT_S)
@@ -38,10 +34,13 @@ class PageServer:
             return read_all(connection)
 
     def ask(
-        self, target: str, *, method: str = "GET", cookie: bool = True, **headers: str
+        self, target: str, *, method: str = "GET", token: bool = True, **headers: str
     ) -> tuple[int, str, str]:
         """Return status, head and body. An underscore in the name of a header is a hyphen; "" leaves it out."""
-        given = {"Host": f"127.0.0.1:{self.port}", **({"Cookie": self.cookie} if cookie else {})}
+        given = {
+            "Host": f"127.0.0.1:{self.port}",
+            **({"Authorization": f"Bearer {self.token}"} if token else {}),
+        }
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
         lines = [
             f"{method} {target} HTTP/1.1",

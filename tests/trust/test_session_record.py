@@ -131,6 +131,17 @@ def test_a_gate_that_is_changed_in_its_session_blocks(repository: Path, move: Ca
     assert {**answer, "systemMessage": ""} == {**blocked(MOVES[move]), "systemMessage": ""}
 
 
+@pytest.mark.parametrize("event", ["TaskCompleted", "TeammateIdle"])
+def test_a_gate_of_a_team_that_is_changed_in_its_session_blocks(repository: Path, event: str) -> None:
+    settings = {"hooks": {event: [{"hooks": [command("sh hooks/check.sh", id="check")]}]}}
+    write(repository, {".turngate/settings.json": json.dumps(settings)})
+    approve_all(repository)
+    start(repository)
+    empty_the_settings(repository)
+    fields = {"hook_event_name": event, "task_id": "1", "teammate_name": "bob"}
+    assert stop(repository, **fields)["reason"] == blocked(GONE)["reason"]
+
+
 @pytest.mark.parametrize("move", [remove_the_settings, rename_the_settings_folder])
 def test_a_gate_whose_settings_file_is_not_there_runs_as_it_was_approved(
     repository: Path, move: Callable[[Path], None]

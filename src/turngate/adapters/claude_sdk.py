@@ -24,11 +24,13 @@ from turngate.core.hooks.kinds import CallbackHook, CommandHook, GateHook, Hook,
 from turngate.core.settings import Problem, Rule
 from turngate.core.text import describe, describe_exception, describe_syntax_error, quote_name
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.errors import TurngateError, UsageError
 from turngate.options.check_options import hook_json
 from turngate.options.hook_forms import is_sdk_callback, without_trailing_underscores
 from turngate.options.options import InvalidOptions, Options
 from turngate.runners import run_callback
+from turngate.tracing import open_hook_span
 
 LOG = logging.getLogger("turngate")
 LIMIT_VARIABLE = str(CLAUDE.limit_variable)  # from which Claude Code reads the limit of continuations
@@ -164,13 +166,16 @@ def _sdk_callback(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, 
     """Return the user's callback as one of the SDK's. Claude Code enforces its timeout."""
 
     async def call(payload: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        try:
-            value = without_trailing_underscores(await _call(rule, hook, (payload, tool_use_id, context)))
-            decision = _check_json(value) or interpret(Returned(value), rule, CLAUDE).decision
-        except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
-            raise
-        except BaseException as error:  # noqa: BLE001 - foreign code
-            value, decision = None, Fault(describe_exception(error))
+        session = payload.get("session_id", "") if isinstance(payload, dict) else ""
+        with open_hook_span(rule.event, session, label(hook)) as set_outcome:
+            try:
+                value = without_trailing_underscores(await _call(rule, hook, (payload, tool_use_id, context)))
+                decision = _check_json(value) or interpret(Returned(value), rule, CLAUDE).decision
+            except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
+                raise
+            except BaseException as error:  # noqa: BLE001 - foreign code
+                value, decision = None, Fault(describe_exception(error))
+            set_outcome(outcome(HookRun(rule, Returned(value), decision, mode=hook.mode or "gate")))
         if hook.mode == "observe":
             return _report_observed(decision, hook)
         if isinstance(decision, Fault):

@@ -9,16 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from turngate._frozen_dataclass import frozen
-from turngate.core.conversation.messages import UserMessage
-from turngate.core.text import one_line
 from turngate.errors import SessionBusy, UsageError
 from turngate.state.files import make_private_dir, open_regular_file, os_errors_as_usage_errors
 from turngate.state.paths import TRANSCRIPT_FILE
-from turngate.transcript.reader import message_of, read_records
+from turngate.transcript.reader import title_and_project
 
-MAX_TITLE_CHARS = 80
-MAX_TITLE_BYTES = 1024 * 1024
-MAX_TITLE_RECORDS = 20  # in which the user's first message is searched
 SECONDS_PER_DAY = 86400
 
 
@@ -68,7 +63,7 @@ def list_sessions(state: str) -> list[SessionSummary]:
     for folder in _folders(state):
         path = os.path.join(folder, TRANSCRIPT_FILE)
         with contextlib.suppress(OSError):
-            name, info, title = os.path.basename(folder), os.stat(path), _title_and_project(path)
+            name, info, title = os.path.basename(folder), os.stat(path), title_and_project(path)
             sessions.append(SessionSummary(name, info.st_mtime, info.st_size, *title, path))
     return sorted(sessions, key=lambda session: -session.changed)
 
@@ -84,23 +79,7 @@ def _folders(state: str) -> Iterator[str]:
 
 def location_of(path: str) -> str:
     """Return where the project of a session is, or "" if the transcript does not say it."""
-    try:
-        return _title_and_project(path)[1]
-    except OSError:
-        return ""
-
-
-def _title_and_project(path: str) -> tuple[str, str]:
-    """Return the start of the user's first message, and the project."""
-    project = ""
-    for number, record in enumerate(read_records(path, MAX_TITLE_BYTES)):
-        message = message_of(record)
-        project = project or f"{record.get('machine', '')}{record.get('cwd', '')}"
-        if isinstance(message, UserMessage) and message.origin == "user":
-            return one_line(message.text, MAX_TITLE_CHARS), project
-        if number > MAX_TITLE_RECORDS:
-            break
-    return "", project
+    return title_and_project(path)[1]
 
 
 def prune_sessions(state: str, days: float) -> list[str]:

@@ -10,7 +10,7 @@ from turngate.check.command_context import MAX_COMMAND_CHARS, Scope, command_sco
 from turngate.check.commands import lint_arguments, lint_commands, lint_script_file
 from turngate.check.gates import in_vain, lint_gate, lint_gate_command
 from turngate.check.scripts import FAILS
-from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
+from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS, TEAM_EVENTS
 from turngate.core.hooks.http_policy import unlisted_variables, url_problem
 from turngate.core.hooks.kinds import CommandHook, GateHook, HttpHook, command_of, hook_text
 from turngate.core.hooks.plugin_variables import describe_user_config, used_plugin_variable, used_user_config
@@ -72,7 +72,12 @@ def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem
 
 
 def _lint_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
-    """Find options that have no effect on the rule's event."""
+    """Find options that have no effect on the rule's event, and an event that few programs have."""
+    if rule.event in TEAM_EVENTS:
+        message = (
+            "it runs only in Claude Code with `turngate install claude`: no other program has this event"
+        )
+        yield rule_problem(rule, None, message, None, "note")
     if rule.hook.condition is not None and rule.event in STOP_EVENTS:
         skips = settings.dialect.condition_skips_stop
         effect = "the hook never runs at a stop" if skips else "the hook runs at every stop"

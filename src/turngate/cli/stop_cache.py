@@ -12,7 +12,7 @@ import time
 
 from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin, refuse_command
 from turngate.cli.project import configuration_files
-from turngate.core.constants import STOP_EVENTS
+from turngate.core.constants import STOP_EVENTS, TEAM_EVENTS
 from turngate.gates.stored_state import digest, inputs_state, stat_file, write_file
 from turngate.hosts.input_fields import normalize, recognize, variable_of_command
 from turngate.state.paths import session_folder, state_folder
@@ -23,8 +23,11 @@ VERSION = 5
 
 def stamp_path(fields: dict[str, object], words: list[str]) -> str | None:
     """Return the file of the stamp for the agent that stops; None if more than files decides. `words`: what is asked."""
-    session, agent = str(fields.get("session_id") or ""), str(fields.get("agent_id") or "")
     event = fields.get("hook_event_name")
+    session, agent = (
+        str(fields.get("session_id") or ""),
+        str(fields.get(TEAM_EVENTS.get(str(event), "agent_id")) or ""),
+    )
     if event not in STOP_EVENTS or not session or fields.get("background_tasks"):
         return None
     asked = [*words, str(event), str(fields.get("agent_type", "")), os.environ.get("TURNGATE_TRUST", "")]

@@ -4,6 +4,8 @@
 EVENTS: dict[str, str | None] = {
     "Stop": None,
     "SubagentStop": "agent_type",
+    "TaskCompleted": None,
+    "TeammateIdle": None,
     "SessionStart": "source",
     "UserPromptSubmit": None,
     "PreToolUse": "tool_name",
@@ -17,16 +19,20 @@ EVENTS: dict[str, str | None] = {
     "SessionEnd": "reason",
 }
 
-STOP_EVENTS = ("Stop", "SubagentStop")
+# Of teams in Claude Code, by the field that names what has its own count: a task is about to be completed, or a teammate idle.
+TEAM_EVENTS = {"TaskCompleted": "task_id", "TeammateIdle": "teammate_name"}
+TEAM_FIELDS = ("task_id", "task_subject", "task_description", "teammate_name", "team_name")
+STOP_EVENTS = ("Stop", "SubagentStop", *TEAM_EVENTS)
 # Prompt and agent hooks, which ask a model, run only here (C-22).
 JUDGED_EVENTS = (*STOP_EVENTS, "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse")
 PERMISSION_EVENTS = ("PreToolUse", "PermissionRequest")  # a hook can deny a tool call
-STOP_OF_START = {"SessionStart": "Stop", "SubagentStart": "SubagentStop"}  # the stop of the same agent
+# The stops of the same agent.
+STOPS_OF_START = {"SessionStart": ("Stop", *TEAM_EVENTS), "SubagentStart": ("SubagentStop",)}
 OBSERVED_EVENTS = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # a block has no effect
 
 # Events of Claude Code that Turngate does not fire: a note, not a mistake.
 FOREIGN_EVENTS = frozenset(
-    "Notification PermissionDenied PostCompact Setup TeammateIdle TaskCreated TaskCompleted "
+    "Notification PermissionDenied PostCompact Setup TaskCreated "
     "ConfigChange CwdChanged FileChanged WorktreeCreate WorktreeRemove InstructionsLoaded Elicitation "
     "ElicitationResult UserPromptExpansion MessageDisplay PreModelSwitch PostModelSwitch DirectoryAdded".split()
 )

@@ -1,11 +1,11 @@
 """Asks about stops of the past what the conversation alone does not answer: gates that need the files, where they were recorded, and judges."""
 
-import contextlib
 import os
 import shutil
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import NoReturn
 
@@ -19,15 +19,15 @@ from turngate.engine import ask_hooks
 from turngate.errors import ModelError
 from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.recorded_trees import NoTree
-from turngate.history.backtest import FOLDER, WITH_EFFECTS, JudgedSession, NoFiles, as_past, past_event
+from turngate.history.backtest import FOLDER, WITH_EFFECTS, NoFiles, as_past, past_event
 from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops
-from turngate.history.past_stops import PastStop
+from turngate.history.past_stops import PastSession, PastStop
 from turngate.models.known_models import known_model
 from turngate.ports import Model, World
+from turngate.state.paths import state_folder
 
 CHARS_PER_TOKEN = 4
 ANSWER_TOKENS = 200
-Rules = Sequence[Rule | None]  # None: it is not configured
 JudgeOf = Callable[[str | None], Model]  # `World.judge`
 
 
@@ -76,81 +76,75 @@ class _Counted:
         pass
 
 
-class AskAgain:
-    """The stops of some sessions, and the hooks that are asked about them."""
+async def ask_again(
+    sessions: Sequence[PastSession],
+    rules: Sequence[Rule],
+    settings: Settings,
+    is_asked: Callable[[Hook], bool],
+    judge: JudgeOf | None = None,
+) -> list[PastSession]:
+    """Ask hooks whose decisions are not known, where the files are recorded; with `judge`, also at the other stops."""
+    records, found = _find_records(sessions, state_folder()), [*sessions]
+    by_project = defaultdict[str, list[tuple[int, int]]](list)
+    for place, session in enumerate(sessions):
+        for number in range(len(session.stops)):
+            record = records.get((place, number))
+            if record or judge:
+                by_project[record["project"] if record else ""].append((place, number))
+    asked = {label(rule.hook): rule for rule in rules if is_asked(rule.hook)}
+    for project, stops in by_project.items():
+        with ExitStack() as stack, suppress(OSError, NoTree):
+            replay = None
+            for place, number in stops:
+                session, record = found[place], records.get((place, number))
+                stop = session.stops[number]
+                unknown = [each.gate for each in stop.decisions if each.outcome == "cannot say"]
+                chosen = [asked[name] for name in unknown if name in asked]
+                if not chosen:
+                    continue
+                if project and not replay:
+                    replay = ReplayCopy(project, stack.enter_context(copy_project(project)), settings)
+                with suppress(OSError, NoTree):
+                    if replay and record:
+                        runs, _ = await replay.ask(record, chosen, judge)
+                    else:
+                        runs = await _ask_about(session, stop, replace(settings, rules=tuple(chosen)), judge)
+                    found[place] = _with_decisions(session, number, runs)
+    return found
 
-    def __init__(
-        self, sessions: Sequence[JudgedSession], rules: Rules, split: int, settings: Settings, state: str
-    ) -> None:
-        """`rules`: the hooks, in the order of the decisions; those from `split` on may have the names of earlier ones."""
-        self.sessions, self._rules, self._split, self._settings = [*sessions], rules, split, settings
-        self._records = _find_records(sessions, state)
 
-    async def ask(self, is_asked: Callable[[Hook], bool], judge: JudgeOf | None = None) -> None:
-        """Ask hooks whose decisions are not known, and note what they say. `judge`: also of stops without recorded files."""
-        by_project = defaultdict[str, list[tuple[int, int, list[int]]]](list)
-        for place, session in enumerate(self.sessions):
-            for number, (_, decisions) in enumerate(session.stops):
-                record = self._records.get((place, number))
-                chosen = [
-                    index
-                    for index, (rule, known) in enumerate(zip(self._rules, decisions, strict=True))
-                    if rule and is_asked(rule.hook) and known.outcome == "cannot say"
-                ]
-                if chosen and (record or judge):
-                    by_project[record["project"] if record else ""].append((place, number, chosen))
-        for project, asked in by_project.items():
-            with contextlib.ExitStack() as stack, contextlib.suppress(OSError, NoTree):
-                copy = project and stack.enter_context(copy_project(project))
-                replay = ReplayCopy(project, copy, self._settings) if copy else None
-                for place, number, chosen in asked:
-                    now = [index for index in chosen if index < self._split]
-                    for part in filter(None, (now, chosen[len(now) :])):
-                        with contextlib.suppress(OSError, NoTree):
-                            await self._ask_one(replay, place, number, part, judge)
-
-    async def _ask_one(
-        self, replay: ReplayCopy | None, place: int, number: int, chosen: list[int], judge: JudgeOf | None
-    ) -> None:
-        session = self.sessions[place]
-        stop, decisions = session.stops[number]
-        rules = [rule for index in chosen if (rule := self._rules[index])]
-        if replay:
-            runs, _ = await replay.ask(self._records[place, number], rules, judge)
-        else:
-            runs = await _ask_about(session, stop, replace(self._settings, rules=tuple(rules)), judge)
-        found = {label(run.rule.hook): as_past(label(run.rule.hook), run.decision) for run in runs}
-        new = tuple(found.get(each.gate, each) if n in chosen else each for n, each in enumerate(decisions))
-        stops = (*session.stops[:number], (stop, new), *session.stops[number + 1 :])
-        self.sessions[place] = replace(session, stops=stops)
+def _with_decisions(session: PastSession, number: int, runs: Iterable[HookRun]) -> PastSession:
+    new = {label(run.rule.hook): as_past(label(run.rule.hook), run.decision) for run in runs}
+    stop = session.stops[number]
+    decisions = tuple(new.get(each.gate, each) for each in stop.decisions)
+    stops = (*session.stops[:number], replace(stop, decisions=decisions), *session.stops[number + 1 :])
+    return replace(session, stops=stops)
 
 
 async def _ask_about(
-    session: JudgedSession, stop: PastStop, settings: Settings, judge: JudgeOf | None
+    session: PastSession, stop: PastStop, settings: Settings, judge: JudgeOf | None
 ) -> tuple[HookRun, ...]:
     """Ask about a stop of which only the transcript is known."""
     with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
-        copy = os.path.join(folder, "transcript.jsonl")
-        shutil.copyfile(session.path, copy)
+        copy = shutil.copyfile(session.path, os.path.join(folder, "transcript.jsonl"))
         os.truncate(copy, stop.end)
         world = World(NoFiles(), FOLDER, environ={}, judge=judge, logs=False)
         return (await ask_hooks(past_event(stop, copy, session.folder), settings, world)).runs
 
 
-def _find_records(sessions: Iterable[JudgedSession], state: str) -> Mapping[tuple[int, int], Record]:
+def _find_records(sessions: Iterable[PastSession], state: str) -> Mapping[tuple[int, int], Record]:
     """Return what was recorded after a stop of a transcript and before its next one, by their places."""
     by_path = defaultdict[str, list[Record]](list)
     for folder in journal_folders(state):
-        records = recorded_stops(read_journal(folder).records).values()
-        for record in (each for each in records if each["event"] == "Stop"):
-            by_path[os.path.realpath(record["tree"]["transcript"])].append(record)
+        for record in recorded_stops(read_journal(folder).records).values():
+            if record["event"] == "Stop":
+                by_path[os.path.realpath(record["tree"]["transcript"])].append(record)
     found = dict[tuple[int, int], Record]()
     for place, session in enumerate(sessions):
-        times = [stop.time for stop, _ in session.stops]
         for record in by_path.get(os.path.realpath(session.path), ()):
-            before = [
-                number for number, time in enumerate(times) if time is not None and time <= record["time"]
+            times = [
+                (number, stop.time) for number, stop in enumerate(session.stops) if stop.time is not None
             ]
-            if before:
+            if before := [number for number, time in times if time <= record["time"]]:
                 found[place, before[-1]] = record
     return found

@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.events.events import SessionStart, StopEvent, Subagent
+from turngate.core.events.events import SessionStart, StopEvent, Subagent, team_event
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hook_run import HookRun
@@ -54,6 +54,7 @@ class ReplayCopy:
                 None if kind is None else Subagent(id=session, type=kind, transcript_path=path, outcome=ended)
             )
             event = StopEvent(session_id=session, transcript_path=path, cwd=folder, subagent=subagent)
+            event = replace(event, team_event=team_event(stop["event"]))
             answer = self._relocation.text(tree["answer"])
             verdict = await ask_hooks(replace(event, last_assistant_message=answer), settings, world)
         return tuple(replace(run, rule=moved[label(run.rule.hook)][0]) for run in verdict.runs), left_out

@@ -53,6 +53,8 @@ COMMON_STATE = (
     *("info/exclude", "info/attributes", "info/sparse-checkout"),
 )
 
+_answers: dict[tuple[object, ...], set[bytes]] = {}  # the last one, for the looks of one stop
+
 
 class _Unknown(Exception):
     """The content is not known, or not in time."""
@@ -466,11 +468,15 @@ class _Look:
             return None
         if self._not_ignored(sorted(folders.difference(watched))):  # with new files
             return None
-        words = (*LIST_NEW, *map(os.fsdecode, sorted(new)))
-        output = _run_git(self._top, self._deadline, *words) if new else b""
-        if output is None:
-            return None
-        listed = new.intersection(_split(output[:-1]))
+        # What git answers also depends on its rules and on the index.
+        question = (self._top, git, stats[:FIELDS].tobytes(), *sorted(new))
+        if new and question not in _answers:
+            output = _run_git(self._top, self._deadline, *LIST_NEW, *map(os.fsdecode, sorted(new)))
+            if output is None:
+                return None
+            _answers.clear()
+            _answers[question] = new.intersection(_split(output[:-1]))
+        listed = _answers[question] if new else set[bytes]()
         changes = {each[1:]: each[:1] for each in _split(stored["changes"])}
         changes |= dict.fromkeys(gone, b"-") | {name: b"+" if name in listed else b"?" for name in new}
         if len(changes) > MAX_NEW:

@@ -173,10 +173,8 @@ class _Repository:
             raise NoTree("the repository uses SHA-256")
         for name in ("objects", "refs", "info"):
             os.mkdir(os.path.join(folder, name))
-        for name, text in (
-            ("HEAD", "ref: refs/heads/none"),
-            ("info/attributes", "* -text -filter -ident -working-tree-encoding"),
-        ):
+        attributes = "* -text -filter -ident -working-tree-encoding"
+        for name, text in (("HEAD", "ref: refs/heads/none"), ("info/attributes", attributes)):
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(f"{text}\n")
         self.index = os.path.join(folder, "index")
@@ -196,15 +194,8 @@ class _Repository:
     ) -> bytes:
         """Return what git prints. Raises NoTree if it fails, OSError or TimeoutExpired."""
         left = max(self._deadline - time.monotonic(), 0.01)
-        options = (
-            "-C",
-            self._top,
-            *GIT_OPTIONS,
-            "-c",
-            "core.logAllRefUpdates=false",
-            "-c",
-            "core.splitIndex=false",
-        )
+        own = "-c core.logAllRefUpdates=false -c core.splitIndex=false".split()
+        options = ("-C", self._top, *GIT_OPTIONS, *own)
         done = run_git(
             self._project, *options, *words, timeout=left, environ={**self._environ, **environ}, stdin=stdin
         )

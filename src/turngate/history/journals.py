@@ -1,12 +1,13 @@
 """Reads the journals of earlier stops, and names their hooks and blocks."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.constants import GATES_RUN_SESSION
@@ -14,7 +15,7 @@ from turngate.core.events.hook_input import UNNAMED_SESSION
 from turngate.core.hooks.kinds import KINDS
 from turngate.core.verdict.json_output import recorded_gate
 from turngate.state.files import open_regular_file
-from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
+from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
 
 BLOCK_ID_CHARS = 8
 MAX_TIME = 1 << 33  # seconds: a later one is no time
@@ -59,21 +60,24 @@ def read_journal(folder: str, since: float = 0, *, starts: bool = False) -> Jour
             except (ValueError, StopIteration, RecursionError):
                 damaged += 1
                 continue
-            if end == len(text) and _is_sound(record):
+            if end == len(text) and is_sound(record):
                 records.append(record)
             else:
                 damaged += 1
     return JournalFile(tuple(record for record in records if record["time"] >= since), damaged)
 
 
-def _is_sound(record: Any) -> bool:
+def is_sound(record: Any) -> bool:
     """Return whether a record has a time and, if it is about a hook, a name and a duration."""
-    if not isinstance(record, dict):
+    if not (isinstance(record, dict) and is_time(record.get("time")) and is_time(record.get("seconds", 0))):
         return False
-    when, hook, seconds = record.get("time"), record.get("hook", _NO_HOOK), record.get("seconds", 0)
-    is_time = isinstance(when, _NUMBER) and 0 <= when < MAX_TIME
-    has_seconds = isinstance(seconds, _NUMBER) and 0 <= seconds < MAX_TIME
-    return is_time and has_seconds and isinstance(hook, dict) and isinstance(hook.get("id", ""), str)
+    hook = record.get("hook", _NO_HOOK)
+    return isinstance(hook, dict) and isinstance(hook.get("id", ""), str)
+
+
+def is_time(value: Any) -> TypeGuard[float]:
+    """Return whether a value of a record can be a time or a duration."""
+    return isinstance(value, _NUMBER) and 0 <= value < MAX_TIME
 
 
 def _lines(path: str, since: float, *, starts: bool) -> Iterator[bytes]:
@@ -81,7 +85,10 @@ def _lines(path: str, since: float, *, starts: bool) -> Iterator[bytes]:
         if os.stat(path).st_mtime < since:
             return
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            yield from (line for line in file if (starts or _START not in line) and line.strip())
+            lines = iter(
+                functools.partial(file.readline, MAX_JOURNAL_BYTES), b""
+            )  # a longer line is none of ours
+            yield from (line for line in lines if (starts or _START not in line) and line.strip())
     except FileNotFoundError:
         return
 

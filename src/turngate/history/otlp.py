@@ -11,23 +11,12 @@ from typing import Any
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.text import truncate
-from turngate.core.verdict.hook_run import HookOutcome
-from turngate.history.journals import Record, hook_name
+from turngate.history.journals import Record, hook_name, is_sound
+from turngate.tracing import HOOK_SPAN, LABELS, TURN
 
 MAX_REASON_CHARS = 4000
 SCOPE = {"name": "turngate"}
 _NS = 1_000_000_000
-_LABELS: Mapping[HookOutcome, str] = {
-    "allow": "passed",
-    "advise": "passed",
-    "block": "blocked",
-    "halt": "halted",
-    "would_block": "would_block",
-    "failed": "not_enforced",
-    "timeout": "not_enforced",
-    "waiting": "not_enforced",
-    "skipped": "skipped",
-}
 
 
 class TurnSpans:
@@ -41,6 +30,9 @@ class TurnSpans:
         self._continuations = 0
 
     def add(self, record: Record) -> None:
+        """Add a record. Raises ValueError for one that no journal of ours holds."""
+        if not is_sound(record):
+            raise ValueError(record)
         if record.get("event", "Stop") not in STOP_EVENTS:
             return
         kind = record.get("kind")
@@ -55,46 +47,36 @@ class TurnSpans:
     def _end_turn(self, end: Record) -> None:
         first = self._first or end
         trace, turn = _identity(first, 32, "trace"), _identity(first, 16, "turn")
-        session = str(end.get("session_id"))
-        shared = {"gen_ai.conversation.id": session, "turngate.project": str(end.get("project") or "")}
+        event = str(end.get("event", "Stop"))
+        shared = {
+            "gen_ai.conversation.id": str(end.get("session_id")),
+            "turngate.project": str(end.get("project") or ""),
+        }
+        shared["turngate.event"] = event
         for record in self._runs:
             self._add_run(record, trace, turn, shared)
-        ended_by = str(end.get("ended_by") or "allowed")
-        about = {
-            **shared,
-            "gen_ai.operation.name": "invoke_agent",
-            "turngate.event": str(end.get("event", "Stop")),
-            "turngate.ended_by": ended_by,
-            "turngate.continuations": self._continuations,
-        }
-        began = min(record["time"] - _seconds(record) for record in (first, *self._runs))
+        about: dict[str, Any] = {**shared, **TURN, "turngate.ended_by": str(end.get("ended_by") or "allowed")}
+        about["turngate.continuations"] = self._continuations
+        began = min(record["time"] - record.get("seconds", 0) for record in (first, *self._runs))
         self.spans.append(_span(trace, turn, None, "invoke_agent", began, end["time"], about))
         self._runs, self._first, self._continuations = [], None, 0
 
     def _add_run(self, record: Record, trace: str, turn: str, shared: Mapping[str, str]) -> None:
         name, outcome = hook_name(record.get("hook") or {}), str(record.get("outcome"))
-        label = _LABELS.get(outcome, outcome)  # type: ignore[call-overload] # of a later version
-        identity, reason = _identity(record, 16), truncate(str(record.get("reason") or ""), MAX_REASON_CHARS)
-        code = record.get("exit_code")
-        about = {
-            **shared,
-            "turngate.event": str(record.get("event", "Stop")),
-            "turngate.hook": name,
-            "turngate.outcome": label,
-            **({"process.exit.code": code} if isinstance(code, int) else {}),
-        }
-        began = record["time"] - _seconds(record)
-        self.spans.append(_span(trace, identity, turn, f"turngate.gate {name}", began, record["time"], about))
-        result = {
-            "gen_ai.evaluation.name": name,
-            "gen_ai.evaluation.score.label": label,
-            **({"gen_ai.evaluation.explanation": reason} if reason else {}),
-            **({"error.type": outcome} if label == "not_enforced" else {}),
-            **shared,
-        }
+        label = LABELS.get(outcome, outcome)  # type: ignore[call-overload] # of a later version
+        identity, code = _identity(record, 16), record.get("exit_code")
+        about: dict[str, Any] = {**shared, "turngate.hook": name, "turngate.outcome": label}
+        about |= {"process.exit.code": code} if isinstance(code, int) else {}
+        began, ended = record["time"] - record.get("seconds", 0), record["time"]
+        self.spans.append(_span(trace, identity, turn, f"{HOOK_SPAN} {name}", began, ended, about))
+        result = {**shared, "gen_ai.evaluation.name": name, "gen_ai.evaluation.score.label": label}
+        if reason := truncate(str(record.get("reason") or ""), MAX_REASON_CHARS):
+            result["gen_ai.evaluation.explanation"] = reason
+        if label == "not_enforced":
+            result["error.type"] = outcome
         self.events.append(
             {
-                "timeUnixNano": _nanoseconds(record["time"]),
+                "timeUnixNano": _nanoseconds(ended),
                 "eventName": "gen_ai.evaluation.result",
                 "severityNumber": 13 if label in ("blocked", "not_enforced") else 9,  # WARN, INFO
                 "traceId": trace,
@@ -149,11 +131,6 @@ def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _identity(record: Record, digits: int, what: str = "") -> str:
     text = f"{what}\0{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:digits]
-
-
-def _seconds(record: Record) -> float:
-    seconds = record.get("seconds")
-    return seconds if isinstance(seconds, int | float) and seconds > 0 else 0.0
 
 
 def _nanoseconds(when: float) -> str:

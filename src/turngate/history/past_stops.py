@@ -3,7 +3,8 @@
 import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.events.events import StopEvent
@@ -26,6 +27,14 @@ _FOLDER_KEYS = ("cwd", "gitRoot")
 _MAX_FOLDER_DEPTH = 3  # of records in which the folder of the session is searched
 
 
+class PastDecision(NamedTuple):
+    """What a gate would have decided. `reason`: of a block, or why nothing can be said."""
+
+    gate: str
+    outcome: Literal["would block", "would pass", "cannot say"]
+    reason: str = ""
+
+
 @frozen
 class PastStop:
     """A stop of an agent in a transcript. `end`: the bytes of the transcript at that time; `reply`: what the user said next."""
@@ -34,6 +43,7 @@ class PastStop:
     answer: str
     time: float | None
     reply: str = ""
+    decisions: tuple[PastDecision, ...] = ()
 
 
 @frozen
@@ -42,8 +52,9 @@ class PastSession:
 
     path: str
     host: str
-    folder: str
-    stops: tuple[PastStop, ...]
+    folder: str = ""
+    stops: tuple[PastStop, ...] = ()
+    error: str = ""  # why it could not be read
 
 
 def find_transcripts(home: str, state: str, hosts: Sequence[str], since: float) -> list[tuple[str, str]]:
@@ -67,40 +78,42 @@ def _changed(path: str) -> float:
         return 0
 
 
-def read_past_session(path: str, host: str = "") -> PastSession | None:
-    """Return the stops of a transcript; None if its format is not known. Raises OSError."""
-    with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-        name = recognize_format(file.fileno())
-        if name is None:
-            return None
-        form, folder, stops = FORMATS[name], "", list[PastStop]()
-        agent = StopEvent(session_id="", transcript_path=path)
-        answer, message = (
-            None,
-            object(),
-        )  # the last answer, unless the agent went on, and the id of its message
-        for line in file:
-            record = parse_record(line)
-            if record is None:
-                continue
-            folder = folder or _folder_of(record)
-            for each in form.convert(record):
-                kind, text = _kind(each, agent)
-                # After an answer, only a hook can have asked for another one.
-                identity = each["message"].get("id") or object() if kind == "answer" else None
-                if answer and kind in ("prompt", "feedback", "answer") and identity != message:
-                    stops.append(answer)
-                if kind == "prompt":
-                    stops[-1:] = [_with_reply(stop, text) for stop in stops[-1:]]
-                if kind == "answer":
-                    answer, message = PastStop(file.tell(), text, time_of(each) or time_of(record)), identity
-                elif kind:
-                    answer = None
+def read_past_session(path: str, host: str = "") -> PastSession:
+    """Return the stops of a transcript."""
+    try:
+        with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
+            name = recognize_format(file.fileno())
+            return (
+                _read(file, path, name, host)
+                if name
+                else PastSession(path, host, error="the format is not known")
+            )
+    except OSError as error:
+        return PastSession(path, host, error=error.strerror or str(error))
+
+
+def _read(file: BinaryIO, path: str, name: str, host: str) -> PastSession:
+    form, folder, stops = FORMATS[name], "", list[PastStop]()
+    agent = StopEvent(session_id="", transcript_path=path)
+    answer, message = None, object()  # the last answer, unless the agent went on, and the id of its message
+    for line in file:
+        record = parse_record(line)
+        if record is None:
+            continue
+        folder = folder or _folder_of(record)
+        for each in form.convert(record):
+            kind, text = _kind(each, agent)
+            # After an answer, only a hook can have asked for another one.
+            identity = each["message"].get("id") or object() if kind == "answer" else None
+            if answer and kind in ("prompt", "feedback", "answer") and identity != message:
+                stops.append(answer)
+            if kind == "prompt" and stops and not stops[-1].reply:
+                stops[-1] = replace(stops[-1], reply=text)
+            if kind == "answer":
+                answer, message = PastStop(file.tell(), text, time_of(each) or time_of(record)), identity
+            elif kind:
+                answer = None
     return PastSession(path, host or name, folder, (*stops, *([answer] if answer else [])))
-
-
-def _with_reply(stop: PastStop, text: str) -> PastStop:
-    return stop if stop.reply else PastStop(stop.end, stop.answer, stop.time, text)
 
 
 def _kind(record: Mapping[str, Any], agent: StopEvent) -> tuple[str, str]:

@@ -1,28 +1,25 @@
 """What is known of all sessions: a summary of each, made again only when its journal has changed."""
 
-import contextlib
 import os
 import time
 from collections.abc import Iterator
 
 from turngate._frozen_dataclass import frozen
-from turngate.core.conversation.messages import UserMessage
 from turngate.core.text import one_line
 from turngate.history.journals import JournalFile, journal_folders, journal_stamp, read_journal
 from turngate.history.stats import Days, count_days
 from turngate.history.stops import RecordedRun, RecordedStop, read_stops
 from turngate.state.paths import TRANSCRIPT_FILE
-from turngate.transcript.reader import message_of, read_records
+from turngate.transcript.reader import title_and_project
 
+MAX_TITLE_CHARS = 120
 MAX_RESULTS = 24  # in a summary
 MAX_RECORDS = 500  # in which they are searched
 MAX_RUN_S = 86_400  # a hook of a journal that has not changed for so long does not run any more
 RUNNING_EVERY = (
     8  # calls of `refresh`; then a session whose hooks ran is read even if its journal is the same
 )
-MAX_TITLE_CHARS = 120
-MAX_TITLE_RECORDS = 20  # in which the user's first message is searched
-MAX_TITLE_BYTES = 256 * 1024
+OWN_HOST = "turngate"  # the host of a session of `turngate run`
 
 
 @frozen
@@ -31,8 +28,10 @@ class SessionSummary:
 
     id: str
     folder: str
+    host: str  # "" if it is not known
     project: str
     title: str
+    gates: tuple[str, ...]
     first: float
     last: float
     stops: int
@@ -42,6 +41,15 @@ class SessionSummary:
     ended: RecordedStop | None  # the newest stop of the main agent
     days: Days
     damaged: int
+
+    @property
+    def needs_a_look(self) -> bool:
+        return self.ended is not None and self.ended.result in ("overridden", "not enforced")
+
+    @property
+    def open_stop(self) -> RecordedStop | None:
+        """The end of the session, if a gate still blocks and no person has accepted that."""
+        return self.ended if self.ended and self.ended.result == "overridden" else None
 
 
 class History:
@@ -105,15 +113,19 @@ class History:
             return None
         main = [stop for stop in stops if not stop.agent]
         running = tuple(run for stop in stops for run in stop.runs if run.outcome == "running")
+        path = os.path.join(folder, TRANSCRIPT_FILE)
+        answers = (one_line(each.answer, MAX_TITLE_CHARS) for each in main[::-1] if each.answer)
+        named = (str(each["host"]) for each in reversed(journal.records) if each.get("host"))
         return SessionSummary(
             os.path.basename(folder),
             folder,
+            next(named, OWN_HOST if os.path.exists(path) else ""),
             str(journal.records[-1].get("project") or ""),
-            _title(folder)
-            or next((one_line(each.answer, MAX_TITLE_CHARS) for each in main[::-1] if each.answer), ""),
+            title_and_project(path)[0] or next(answers, ""),
+            tuple(dict.fromkeys(gate for day in days.values() for gate in day.gates)),
             journal.records[0]["time"],
             changed if running else stops[-1].time,
-            sum(day.stops for day in days.values()),
+            sum(day.numbers["stops"] for day in days.values()),
             len({str(each["agent_id"]) for each in journal.records if each.get("agent_id")}),
             tuple(stop.result for stop in main[-MAX_RESULTS:]),
             running,
@@ -124,15 +136,3 @@ class History:
 
     def newest_first(self) -> list[SessionSummary]:
         return sorted(self.sessions.copy().values(), key=lambda each: (-each.last, each.id))
-
-
-def _title(folder: str) -> str:
-    """Return the user's first message in a conversation of `turngate run`."""
-    with contextlib.suppress(OSError):
-        for number, record in enumerate(read_records(os.path.join(folder, TRANSCRIPT_FILE), MAX_TITLE_BYTES)):
-            message = message_of(record)
-            if isinstance(message, UserMessage) and message.origin == "user":
-                return one_line(message.text, MAX_TITLE_CHARS)
-            if number > MAX_TITLE_RECORDS:
-                break
-    return ""

@@ -8,176 +8,87 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from turngate._frozen_dataclass import frozen
 from turngate.core.constants import AGENT_KEEPS, STOP_EVENTS
 from turngate.core.verdict.hook_run import HookOutcome
-from turngate.history.journals import Record, block_id, hook_name
+from turngate.history.journals import Record, hook_name, is_time
 
 OVERRIDDEN = ("capped", "stalled")  # how a turn ends although a hook blocks
-_QUARTER_S = 900
 NOT_ENFORCED: tuple[HookOutcome, ...] = ("failed", "timeout", "waiting")
+# What is counted of a gate. `kept`: passes because the agent said that the user wants it this way; `overridden`: turns that
+# ended although it blocked; `wrong`: blocks that a person marked.
+NUMBERS = (
+    "runs",
+    "passed",
+    "blocked",
+    "would_block",
+    "kept",
+    "not_enforced",
+    "overridden",
+    "wrong",
+    "tokens",
+)
+OF_STOPS = (
+    "stops",
+    "blocked",
+    "cached",
+    "overridden",
+)  # cached: no hook ran, because all had passed on the same files
+_COUNTED: Mapping[str, str] = {
+    **dict.fromkeys(("allow", "advise"), "passed"),
+    "block": "blocked",
+    "would_block": "would_block",
+    **dict.fromkeys(NOT_ENFORCED, "not_enforced"),
+}
+_QUARTER_S = 900
 
-
-@frozen
-class Week:
-    """One calendar week of a gate."""
-
-    runs: int
-    blocked: int
-
-
-@frozen
-class GateStats:
-    """What one gate has done. `kept`: passes because the agent said that the user wants it this way; `overridden`: turns that ended although it blocked; `wrong`: blocks that a person marked."""
-
-    gate: str
-    runs: int
-    passed: int
-    blocked: int
-    would_block: int
-    kept: int
-    not_enforced: int
-    overridden: int
-    wrong: int
-    median_seconds: float | None
-    p95_seconds: float | None
-    tokens: int
-    cost_usd: float | None
-    weeks: Mapping[str, Week]  # by the name of the week, such as 2026-W46
-
-
-@frozen
-class Stats:
-    """All gates, those that blocked most first. `cached`: stops that needed no hook, because all had passed on the same files."""
-
-    sessions: int
-    stops: int
-    blocked: int
-    cached: int
-    overridden: int
-    first: float | None
-    last: float | None
-    damaged: int
-    gates: tuple[GateStats, ...]
-
-
-@frozen
-class Block:
-    """One block of a hook. `wrong`: what a person said of it, if anything; `why`: in which words."""
-
-    id: str
-    time: float
-    session: str
-    project: str
-    gate: str
-    reason: str
-    wrong: bool | None = None
-    why: str = ""
-
-
-def collect_blocks(records: Iterable[Record]) -> list[Block]:
-    """Return the blocks of one session, oldest first, with the last mark of each."""
-    marks = dict[str, tuple[bool, str]]()
-    blocks = list[Record]()
-    for record in records:
-        if record.get("kind") == "mark":
-            marks[str(record.get("block"))] = bool(record.get("wrong")), str(record.get("why") or "")
-        elif record.get("kind") == "hook" and record.get("outcome") == "block":
-            blocks.append(record)
-    return [_block(record, marks) for record in blocks]
-
-
-def _block(record: Record, marks: Mapping[str, tuple[bool, str]]) -> Block:
-    name = block_id(record)
-    session, project, reason = (str(record.get(key) or "") for key in ("session_id", "project", "reason"))
-    return Block(
-        name,
-        record["time"],
-        session,
-        project,
-        hook_name(record.get("hook") or {}),
-        reason,
-        *marks.get(name, (None, "")),
-    )
-
-
-def collect_stats(sessions: Iterable[tuple[Iterable[Record], int]]) -> Stats:
-    """Count the records of all sessions; with each come the lines of its journal that could not be read."""
-    counts, damaged = list[Days](), 0
-    for records, lines in sessions:
-        counts.append(count_days(records))
-        damaged += lines
-    return merge_days(counts, damaged)
+Row = dict[str, Any]  # the numbers of a gate, or of all, as JSON
 
 
 class GateCount:
     """What one gate has done on one day."""
 
     def __init__(self) -> None:
-        self.outcomes = Counter[str]()
-        self.skipped = self.kept = self.overridden = self.wrong = self.tokens = 0
+        self.numbers, self.seconds = Counter[str](), list[float]()
         self.cost: float | None = None
-        self.seconds = list[float]()
-
-    @property
-    def not_enforced(self) -> int:
-        return sum(self.outcomes[name] for name in NOT_ENFORCED) + self.skipped
 
     def add_run(self, record: Record) -> None:
         outcome = record.get("outcome")
         if outcome == "skipped":  # it was not meant to run, or the verdict names it
             return
-        self.outcomes[str(outcome)] += 1
+        self.numbers["runs"] += 1
+        self.numbers[_COUNTED.get(str(outcome), "others")] += 1
         if notice := record.get("notice"):
-            self.kept += AGENT_KEEPS in str(notice)
+            self.numbers["kept"] += AGENT_KEEPS in str(notice)
         if isinstance(seconds := record.get("seconds"), (int, float)):
             self.seconds.append(seconds)
-        spent = record.get("evaluation")
-        if isinstance(spent, dict):
-            self.tokens += sum(_number(spent.get(name)) for name in ("input_tokens", "output_tokens"))
+        if isinstance(spent := record.get("evaluation"), dict):
+            used = [spent.get("input_tokens"), spent.get("output_tokens")]
+            self.numbers["tokens"] += sum(number for number in used if isinstance(number, int))
             if isinstance(cost := spent.get("cost_usd"), int | float):
                 self.cost = (self.cost or 0.0) + cost
 
     def add(self, other: "GateCount") -> None:
-        self.outcomes.update(other.outcomes)
+        self.numbers.update(other.numbers)
         self.seconds += other.seconds
-        for name in ("skipped", "kept", "overridden", "wrong", "tokens"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.cost is not None:
             self.cost = (self.cost or 0.0) + other.cost
 
-    def stats(self, gate: str, weeks: Mapping[str, Week]) -> GateStats:
-        outcomes = self.outcomes
+    def row(self, gate: str) -> Row:
         ordered = sorted(self.seconds)
-        return GateStats(
-            gate,
-            runs=outcomes.total(),
-            passed=outcomes["allow"] + outcomes["advise"],
-            blocked=outcomes["block"],
-            would_block=outcomes["would_block"],
-            kept=self.kept,
-            not_enforced=self.not_enforced,
-            overridden=self.overridden,
-            wrong=self.wrong,
-            median_seconds=round(statistics.median(ordered), 4) if ordered else None,
-            p95_seconds=ordered[math.ceil(0.95 * len(ordered)) - 1] if ordered else None,
-            tokens=self.tokens,
-            cost_usd=self.cost,
-            weeks=weeks,
-        )
+        return {
+            "gate": gate,
+            **{name: self.numbers[name] for name in NUMBERS},
+            "median_seconds": round(statistics.median(ordered), 4) if ordered else None,
+            "p95_seconds": ordered[math.ceil(0.95 * len(ordered)) - 1] if ordered else None,
+            "cost_usd": self.cost,
+        }
 
 
 class DayCount:
     """What the stops of one session have done on one day."""
 
     def __init__(self) -> None:
-        self.stops = self.blocked = self.cached = self.overridden = 0
-        self.first, self.last = math.inf, -math.inf
-        self.gates = defaultdict[str, GateCount](GateCount)
-
-    def add_stop(self, when: float) -> None:
-        self.stops += 1
-        self.first, self.last = min(self.first, when), max(self.last, when)
+        self.numbers, self.gates = Counter[str](), defaultdict[str, GateCount](GateCount)
 
 
 Days = Mapping[str, DayCount]  # by the date in local time, such as 2026-11-09
@@ -185,8 +96,8 @@ Days = Mapping[str, DayCount]  # by the date in local time, such as 2026-11-09
 
 def count_days(records: Iterable[Record]) -> Days:
     """Count the records of one session."""
-    records, days = tuple(records), defaultdict[str, DayCount](DayCount)
-    blocked_by, is_marked, quarter = dict[str, list[str]](), False, -1.0
+    days, marks = defaultdict[str, DayCount](DayCount), dict[str, Record]()
+    blocked_by, quarter = dict[str, list[str]](), -1.0
     for record in records:
         event = record.get("event", "Stop")  # the end of a turn of `turngate run` has none
         if event not in STOP_EVENTS:
@@ -198,67 +109,65 @@ def count_days(records: Iterable[Record]) -> Days:
             case "hook":
                 day.gates[str(hook_name(record.get("hook") or {}))].add_run(record)
             case "verdict":
-                day.add_stop(record["time"])
                 names = record.get("blocked_by")
                 blocked_by[event] = list(map(str, names)) if isinstance(names, list) else []
-                day.blocked += bool(blocked_by[event])
-                for hook in _skipped(record):
-                    day.gates[hook].skipped += 1
+                day.numbers["stops"] += 1
+                day.numbers["blocked"] += bool(blocked_by[event])
+                for hook, _ in skipped_gates(record):
+                    day.gates[hook].numbers["not_enforced"] += 1
             case "turn_end" if record.get("ended_by") in OVERRIDDEN:
-                day.overridden += 1
+                day.numbers["overridden"] += 1
                 for hook in blocked_by.get(event, ()):
-                    day.gates[hook].overridden += 1
+                    day.gates[hook].numbers["overridden"] += 1
             case "cached":
-                day.add_stop(record["time"])
-                day.cached += 1
+                day.numbers.update(("stops", "cached"))
             case "mark":
-                is_marked = True
+                marks[str(record.get("block"))] = record
             case _:
                 pass
-    for block in collect_blocks(records) if is_marked else ():
-        days[date_of(block.time)].gates[block.gate].wrong += bool(block.wrong)
+    for mark in marks.values():
+        marked = days.get(date_of(mark["blocked_at"])) if is_time(mark.get("blocked_at")) else None
+        if marked and (gate := str(mark.get("gate"))) in marked.gates:
+            marked.gates[gate].numbers["wrong"] += bool(mark.get("wrong"))
     return days
 
 
-def merge_days(counts: Sequence[Days], damaged: int = 0) -> Stats:
-    """Add up the days of sessions."""
-    gates, weeks = defaultdict[str, GateCount](GateCount), defaultdict[str, dict[str, Week]](dict)
-    days = [each for session in counts for each in session.items()]
-    for date, day in days:
-        week = _week_of(date)
+def merge_days(counts: Sequence[Days], damaged: int = 0) -> Row:
+    """Add up the days of sessions; `gates` has a row for each gate, the one that blocked most first."""
+    gates, total = defaultdict[str, GateCount](GateCount), Counter[str]()
+    weeks = defaultdict[str, defaultdict[str, Counter[str]]](lambda: defaultdict(Counter))
+    dates = list[str]()
+    for date, day in sorted(
+        (each for session in counts for each in session.items()), key=lambda each: each[0]
+    ):
+        total.update(day.numbers)
+        dates += [date] if day.numbers["stops"] else []
         for gate, count in day.gates.items():
             gates[gate].add(count)
-            if runs := count.outcomes.total():
-                before = weeks[gate].get(week, Week(0, 0))
-                weeks[gate][week] = Week(before.runs + runs, before.blocked + count.outcomes["block"])
-    rows = [count.stats(gate, dict(sorted(weeks[gate].items()))) for gate, count in gates.items()]
-    stopped = [day for _, day in days if day.stops]
-    return Stats(
-        sum(any(day.stops for day in session.values()) for session in counts),
-        sum(day.stops for _, day in days),
-        sum(day.blocked for _, day in days),
-        sum(day.cached for _, day in days),
-        sum(day.overridden for _, day in days),
-        min((day.first for day in stopped), default=None),
-        max((day.last for day in stopped), default=None),
-        damaged,
-        tuple(sorted(rows, key=lambda row: (-row.blocked, -row.runs, row.gate))),
-    )
-
-
-def _skipped(verdict: Record) -> list[str]:
-    """Return the gates that were skipped against the intent of their author; of them there is no other record."""
-    found = verdict.get("unenforced")
-    entries = found if isinstance(found, list) else []
-    return [
-        str(each.get("hook"))
-        for each in entries
-        if isinstance(each, dict) and each.get("outcome") == "skipped"
+            weeks[gate][_week_of(date)].update({name: count.numbers[name] for name in ("runs", "blocked")})
+    rows = [
+        {**count.row(gate), "weeks": {name: dict(week) for name, week in weeks[gate].items()}}
+        for gate, count in gates.items()
     ]
+    return {
+        "sessions": sum(any(day.numbers["stops"] for day in session.values()) for session in counts),
+        **{name: total[name] for name in OF_STOPS},
+        "first": dates[0] if dates else None,
+        "last": dates[-1] if dates else None,
+        "damaged": damaged,
+        "gates": sorted(rows, key=lambda row: (-row["blocked"], -row["runs"], row["gate"])),
+    }
 
 
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+def skipped_gates(verdict: Record) -> list[tuple[str, str]]:
+    """Return the gates that were skipped against the intent of their author, and why; of them there is no other record."""
+    found = verdict.get("unenforced")
+    entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return [
+        (str(each.get("hook")), str(each.get("why") or ""))
+        for each in entries
+        if each.get("outcome") == "skipped"
+    ]
 
 
 def date_of(when: float) -> str:

@@ -1,4 +1,4 @@
-"""Cuts the journal of a session into stops, each with what its gates did, and summarizes the session."""
+"""Cuts the journal of a session into stops, each with what its gates did."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,17 @@ from typing import Any, Literal
 from turngate._frozen_dataclass import frozen
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.text import truncate
-from turngate.history.journals import MAX_TIME, Record, block_id, hook_name
-from turngate.history.stats import NOT_ENFORCED, OVERRIDDEN
+from turngate.history.journals import Record, block_id, hook_name, is_time
+from turngate.history.stats import NOT_ENFORCED, OVERRIDDEN, skipped_gates
 from turngate.state.process_stat import ProcessId, is_alive
 
 MAX_TEXT_CHARS = 4000  # of a reason or a prompt
 
-# overridden: the turn ended although a hook blocked; not enforced: it ended, and a gate gave no decision.
-StopResult = Literal["allowed", "blocked", "overridden", "not enforced", "halted", "cached", "running"]
+# overridden: the turn ended although a hook blocked; accepted: so it did, and a person accepts it; not enforced: it ended,
+# and a gate gave no decision.
+StopResult = Literal[
+    "allowed", "blocked", "overridden", "accepted", "not enforced", "halted", "cached", "running"
+]
 
 
 @frozen
@@ -48,6 +51,10 @@ class RecordedStop:
     ended_by: str = ""
     end: str = ""  # why the turn ended, if not because everything passed
 
+    @property
+    def blocked_by(self) -> list[str]:
+        return [run.gate for run in self.runs if run.outcome == "block"]
+
 
 def read_stops(records: Sequence[Record]) -> list[RecordedStop]:
     """Return the stops of one session, oldest first; one whose gates still run is the last."""
@@ -67,7 +74,7 @@ def read_stops(records: Sequence[Record]) -> list[RecordedStop]:
             case "verdict" | "cached":
                 last[agent] = len(stops)
                 stops.append(_stop(record, runs.pop(agent, []), agent))
-            case "turn_end" if agent in last:
+            case "turn_end" | "accepted" if agent in last:
                 stops[last[agent]] = _ended(stops[last[agent]], record)
             case _:
                 pass
@@ -85,57 +92,53 @@ def _agent(record: Record) -> tuple[str, str]:
 
 
 def _run(record: Record, outcome: str, marks: Mapping[str, Record]) -> RecordedRun:
-    hook = record.get("hook") or {}
-    seconds = _number(record.get("seconds")) or 0.0
-    block = block_id(record) if outcome == "block" else ""
-    mark = marks.get(block)
+    hook, seconds = record.get("hook") or {}, float(record.get("seconds", 0))
+    limit, block = hook.get("timeout"), block_id(record) if outcome == "block" else ""
+    mark = marks.get(block, {})
     return RecordedRun(
         str(hook_name(hook)),
         outcome,
         record["time"] - seconds,
         seconds,
-        _text(record.get("reason")),
-        _number(hook.get("timeout")),
+        _text(record, "reason"),
+        limit if is_time(limit) else None,
         block,
-        wrong=bool(mark.get("wrong")) if mark else None,
-        why=_text(mark.get("why")) if mark else "",
+        wrong=bool(mark["wrong"]) if mark else None,
+        why=_text(mark, "why"),
     )
 
 
 def _stop(record: Record, runs: Sequence[RecordedRun], agent: tuple[str, str]) -> RecordedStop:
-    entries = record.get("unenforced")
-    skipped = tuple(
-        (str(each.get("hook")), _text(each.get("why")))
-        for each in (entries if isinstance(entries, list) else ())
-        if isinstance(each, dict) and each.get("outcome") == "skipped"
-    )
-    result: StopResult = "not enforced" if skipped or entries else "allowed"
-    if any(run.outcome in NOT_ENFORCED for run in runs):
-        result = "not enforced"
+    result: StopResult = "allowed"
     if record.get("kind") == "cached":
         result = "cached"
     elif record.get("verdict") == "continue":
         result = "blocked"
     elif record.get("ended_by") in ("halted", "checkpoint"):
         result = "halted"
+    elif record.get("unenforced") or any(run.outcome in NOT_ENFORCED for run in runs):
+        result = "not enforced"
     count = record.get("runs")  # those before belong to a stop whose process was killed
     return RecordedStop(
         record["time"],
         result,
         tuple(runs[-count:] if isinstance(count, int) and count else runs),
         *agent,
-        answer=_text(record.get("answer")),
-        prompt=_text(record.get("prompt")),
-        skipped=skipped,
+        answer=_text(record, "answer"),
+        prompt=_text(record, "prompt"),
+        skipped=tuple((name, truncate(why, MAX_TEXT_CHARS)) for name, why in skipped_gates(record)),
         ended_by=str(record.get("ended_by") or ""),
-        end=_text(record.get("stop_reason")),
+        end=_text(record, "stop_reason"),
     )
 
 
 def _ended(stop: RecordedStop, end: Record) -> RecordedStop:
+    if end.get("kind") == "accepted":
+        why = f"A person accepted it: {_text(end, 'why')}"
+        return replace(stop, result="accepted", end=why) if stop.result == "overridden" else stop
     ended_by = str(end.get("ended_by") or "")
     result: StopResult = "overridden" if ended_by in OVERRIDDEN else stop.result
-    return replace(stop, result=result, ended_by=ended_by, end=_text(end.get("reason")) or stop.end)
+    return replace(stop, result=result, ended_by=ended_by, end=_text(end, "reason") or stop.end)
 
 
 def _still_runs(start: Record) -> bool:
@@ -146,9 +149,6 @@ def _still_runs(start: Record) -> bool:
         return False
 
 
-def _text(value: Any) -> str:
+def _text(record: Mapping[str, Any], key: str) -> str:
+    value = record.get(key)
     return truncate(value, MAX_TEXT_CHARS) if isinstance(value, str) else ""
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and 0 <= value < MAX_TIME else None

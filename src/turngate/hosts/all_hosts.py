@@ -12,10 +12,18 @@ from turngate.hosts.cursor import CURSOR
 from turngate.hosts.droid import DROID
 from turngate.hosts.gemini import GEMINI
 from turngate.hosts.host import Host, HostAnswer, HostOutput, to_json, with_halt_as_notice
+from turngate.hosts.kimi import KIMI
+from turngate.hosts.kiro import KIRO
+from turngate.hosts.opencode import OPENCODE
 from turngate.hosts.qwen import QWEN
+from turngate.hosts.vscode import VSCODE
 
 HOSTS: Mapping[str, Host] = {
-    host.name: host for host in (CLAUDE_CODE, CODEX, GEMINI, QWEN, COPILOT, CURSOR, DROID)
+    host.name: host
+    for host in (
+        *(CLAUDE_CODE, CODEX, GEMINI, QWEN, COPILOT, OPENCODE, KIMI),
+        *(CURSOR, DROID, KIRO, VSCODE),
+    )
 }
 # Variables of processes that a hook or an agent has started: a person does not type there. A terminal inside an editor
 # has none of them.

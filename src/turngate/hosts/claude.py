@@ -1,5 +1,6 @@
 """Claude Code: the contract that most other hosts follow, each in its own way."""
 
+from turngate.core.constants import TEAM_EVENTS
 from turngate.hosts.host import (
     INSTALLED_TIMEOUT_S,
     SAME_NAMES,
@@ -27,7 +28,7 @@ CLAUDE_CODE = Host(
     title="Claude Code",
     version="2.1.325",
     acp_programs=("claude-agent-acp", "claude-code-acp"),
-    events=SAME_NAMES,
+    events={**SAME_NAMES, **{name: name for name in TEAM_EVENTS}},
     files={"user": "~/.claude/settings.json", "project": ".claude/settings.json"},
     entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S, statusMessage="Turngate gates"),
     default_timeout_s=600,
@@ -41,7 +42,7 @@ CLAUDE_CODE = Host(
     switches={"disableAllHooks": True},
     has_plain_json=True,
     checks_types=True,
-    not_shown="when a subagent stops, and with `claude -p` unless its output format is `stream-json`",
+    not_shown="when a subagent or a teammate stops or a task is completed, and with `claude -p` unless its output format is `stream-json`",
     limitations=(
         "Its own limit counts blocks in a row: a tool call between two blocks resets it.",
         "A comment, or a wrong type in any key, switches off all hooks of a settings file.",

@@ -47,6 +47,17 @@ class FolderTrust:
 
 
 @frozen(kw_only=True)
+class FileFormat:
+    """A settings file that is not an object with `hooks`, as Claude Code has it. Each function raises ValueError."""
+
+    read: Callable[[str], Mapping[str, Any]]  # text → {"hooks": {event: [entry]}}
+    add: Callable[
+        [str, Mapping[str, Mapping[str, Any]]], str
+    ]  # text, and an entry for each event → with them
+    remove: Callable[[str], str]  # text → without the entries of Turngate
+
+
+@frozen(kw_only=True)
 class Host:
     """One agent program, as data; `write_answer` is how it reads an answer."""
 
@@ -54,7 +65,9 @@ class Host:
     title: str  # in sentences: `Codex`
     version: str | None  # that was run; None: not run, known from its documentation
     events: Mapping[str, str]  # our event: its name in the settings of the host
-    files: Mapping[Level, str]  # where hooks are configured; below home (`~/…`), or below the project
+    # Where hooks are configured: below home (`~/…`), or below the project; without "project", only for the user.
+    files: Mapping[Level, str]
+    file_format: FileFormat | None = None  # of `files`; None: JSON with `hooks`
     default_timeout_s: float | None  # of a hook without a timeout; None: not documented
     limit: int | None  # the continuations that the host itself allows; None: no limit
     not_shown: str = ""  # where it does not show notices to the user, and why; a part of a sentence
@@ -115,6 +128,7 @@ class Host:
         return min(OWN_TIMEOUT_S, (self.longest_hook_s or INSTALLED_TIMEOUT_S) - 5)
 
 
+EXIT_BLOCK = 2
 HEADING = "Turngate, which checks this project, does not let you stop yet:"
 
 
@@ -131,6 +145,14 @@ def to_command_group(command: str, timeout: float, **further: Any) -> Mapping[st
 def write_json(value: Mapping[str, Any]) -> HostOutput:
     """Return an object on stdout, or nothing at all for an empty one."""
     return HostOutput(stdout=to_json(value) if value else "")
+
+
+def write_exit_code(answer: HostAnswer) -> HostOutput:
+    """Return the answer for a host that reads only the exit code, and the reason on stderr."""
+    answer = with_halt_as_notice(answer)
+    if answer.decision == "block":
+        return HostOutput(stderr=answer.reason, code=EXIT_BLOCK)
+    return HostOutput(stderr="\n".join(answer.notices))
 
 
 def with_halt_as_notice(answer: HostAnswer) -> HostAnswer:

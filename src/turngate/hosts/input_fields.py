@@ -5,7 +5,7 @@ Imports nothing heavy: every stop needs it.
 
 import os
 
-from turngate.core.constants import IN_ACP, IN_HOOK, IN_TOOL
+from turngate.core.constants import IN_ACP, IN_HOOK, IN_TOOL, TEAM_EVENTS, TEAM_FIELDS
 
 # The name of an event in a host: ours.
 EVENT_NAMES = {
@@ -15,6 +15,8 @@ EVENT_NAMES = {
     "stop": "Stop",
     "SubagentStop": "SubagentStop",
     "subagentStop": "SubagentStop",
+    "TaskCompleted": "TaskCompleted",
+    "TeammateIdle": "TeammateIdle",
     "SessionStart": "SessionStart",
     "sessionStart": "SessionStart",
     "SubagentStart": "SubagentStart",
@@ -30,12 +32,17 @@ _TEXTS = {
     "permission_mode": ("permission_mode", "permissionMode"),
     # Not `generation_id` of Cursor: each continuation has another one.
     "prompt_id": ("prompt_id", "turn_id"),
-    "last_assistant_message": ("last_assistant_message", "prompt_response", "response", "summary"),
+    "last_assistant_message": (
+        "last_assistant_message",
+        "prompt_response",
+        "response",
+        "summary",
+        "assistant_text",
+    ),
     "agent_id": ("agent_id", "agentId", "subagent_id"),
     "agent_type": ("agent_type", "subagent_type", "agentType", "agent_name", "agentName"),
     "agent_transcript_path": ("agent_transcript_path", "agentTranscriptPath"),
-    "source": ("source",),
-    "model": ("model",),
+    **{name: (name,) for name in ("source", "model", *TEAM_FIELDS)},
 }
 _LISTS = {"background_tasks": ("background_tasks",), "session_crons": ("session_crons", "crons")}
 
@@ -43,12 +50,15 @@ _NO_TEXT = "[no response text]"  # Gemini CLI and Qwen Code: the answer of the a
 _NOT_FINISHED = ("aborted", "error")  # Cursor: it ignores what a hook answers at such a stop
 
 # A host, and the fields by which its input is recognized; `-` is a field that is not there. The first row that fits.
-# VS Code, which is not known, has sessionId, hookEventName and timestamp.
 _MARKS = (
+    ("opencode", "opencode_agent"),
     ("cursor", "conversation_id"),
     ("cursor", "cursor_version"),
     ("droid", "sessionId", "hookEventName", "-timestamp"),
     ("gemini", "prompt_response"),
+    ("vscode", "sessionId", "hookEventName", "timestamp"),
+    ("kiro", "assistant_text"),
+    ("kiro", "hook_continuation_count"),
     ("claude", "session_crons"),
     ("claude", "effort"),
     ("copilot", "timestamp", "stop_reason"),
@@ -67,6 +77,10 @@ _MARKS = (
 # of the session. Gemini CLI has none with the id. Qwen Code also sets those of Gemini CLI, and both set those of Claude Code:
 # the first row that fits.
 TRACES: dict[str, tuple[str, str | None, str | None, str | None]] = {
+    "opencode": ("/opencode/", None, None, None),
+    "kimi": ("/.kimi-code/", None, None, None),
+    "kiro": ("/.kiro/", None, None, None),
+    "vscode": ("/GitHub.copilot-chat/", None, None, None),
     "cursor": ("/.cursor/", "CURSOR_VERSION", "CURSOR_PROJECT_DIR", None),
     "droid": ("/.factory/", "FACTORY_PROJECT_DIR", "FACTORY_PROJECT_DIR", None),
     "qwen": ("/.qwen/", "QWEN_PROJECT_DIR", "QWEN_PROJECT_DIR", "QWEN_CODE_SESSION_ID"),
@@ -99,6 +113,8 @@ def normalize(fields: dict[str, object]) -> dict[str, object]:
     effort = fields.get("effort")
     if isinstance(effort, dict) and isinstance(effort.get("level"), str):
         known["effort"] = effort
+    if type(fields.get("tool_calls")) is int:  # OpenCode, which has no transcript
+        known["tool_calls"] = fields["tool_calls"]
     roots = fields.get("workspace_roots")  # Cursor: instead of one working directory
     if "cwd" not in known and isinstance(roots, list) and roots and isinstance(roots[0], str):
         known["cwd"] = roots[0]
@@ -116,14 +132,21 @@ def normalize(fields: dict[str, object]) -> dict[str, object]:
 
 
 def _own_transcript(known: dict[str, object]) -> str | None:
-    """Qwen Code names the transcript of the main agent for a subagent, unless that runs in the background."""
-    path, agent = str(known.get("agent_transcript_path", "")), str(known.get("agent_id", ""))
-    folder, name = os.path.split(path)
-    if not agent or path != known.get("transcript_path") or os.path.basename(folder) != "chats":
-        return None
+    """Return the transcript of a subagent whose host does not name it, or names that of the main agent instead.
+
+    Qwen Code does so unless the subagent runs in the background, and Claude Code for a teammate.
+    """
+    main, agent = str(known.get("transcript_path", "")), str(known.get("agent_id", ""))
+    named = known.get("agent_transcript_path")
+    folder, name = os.path.split(main)
     session = name.removesuffix(".jsonl")
-    own = os.path.join(os.path.dirname(folder), "subagents", session, f"agent-{agent}.jsonl")
-    return own if "/" not in agent and os.path.isfile(own) else None
+    if named is None and known.get("hook_event_name") in TEAM_EVENTS:
+        own = os.path.join(folder, session, "subagents", f"agent-{agent}.jsonl")
+    elif named == main and os.path.basename(folder) == "chats":
+        own = os.path.join(os.path.dirname(folder), "subagents", session, f"agent-{agent}.jsonl")
+    else:
+        return None
+    return own if agent and "/" not in agent and os.path.isfile(own) else None
 
 
 def _event_name(fields: dict[str, object], known: dict[str, object]) -> str:
@@ -184,6 +207,8 @@ def variable_of_command(
 def _by_fields(fields: dict[str, object]) -> str | None:
     if fields.get("hook_event_name") == "AfterAgent":
         return "gemini"
+    if fields.get("client_type") == "kimi_code_cli":
+        return "kimi"
     for host, *marks in _MARKS:
         if all(_has(fields, mark) for mark in marks):
             return host

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from turngate.core.constants import STOP_EVENTS, STOP_OF_START
+from turngate.core.constants import STOP_EVENTS, STOPS_OF_START, TEAM_EVENTS
 from turngate.core.events.events import Event, StopEvent
 from turngate.core.events.hook_input import read_event, read_stop
 from turngate.core.hooks.kinds import label
@@ -47,6 +47,7 @@ def answer_for(step: ContinueTurn | EndTurn, notices: Sequence[str] = ()) -> Hos
             return HostAnswer(decision="allow", notices=texts)
 
 
+ACCEPT = "to accept it: turngate gates accept {} --why …"
 NOT_COUNTED = "the agent stops although a hook blocks, because the number of continuations cannot be stored in the state folder"
 
 
@@ -88,7 +89,7 @@ async def answer_host_event(
         raise UsageError(f"the event on stdin: {error}") from None
     prompt = _prompt(event)
     is_active = event.stop_hook_active
-    calls = tool_call_position(_own_transcript(host, event))
+    calls = tool_call_position(_own_transcript(host, event)) if event.tool_calls is None else event.tool_calls
     is_first = _is_first(host, event, prompt)
     stored = None if is_first else read_count(path, prompt, is_active=is_active)
     if stored and stored.get("has_ended"):
@@ -105,10 +106,12 @@ async def answer_host_event(
         if latest and latest.get("has_ended"):
             return HostStop(_still_blocked(latest), verdict)
         guard = guard if latest == stored else _guard(event, settings, world, latest, calls)
-        step = _store_count(path, prompt, guard.after(verdict), calls)
+        hint = "" if event.subagent else ACCEPT.format(event.session_id)
+        step = _store_count(path, prompt, guard.after(verdict), calls, hint)
     _record_end(event, guard, step, world)
+    accept = [hint] if is_at_limit(step) and hint else []
     met = clear_met(verdict.runs, state_folder(world.own_environ)) if isinstance(step, EndTurn) else ()
-    answer = answer_for(step, (*_notices(event, verdict, settings), *met))
+    answer = answer_for(step, (*accept, *_notices(event, verdict, settings), *met))
     if answer.decision == "block" and not host.adds_heading:
         answer = replace(answer, reason=f"{HEADING}\n{answer.reason}")
     if isinstance(step, EndTurn):
@@ -117,10 +120,15 @@ async def answer_host_event(
     return HostStop(answer, verdict)
 
 
+def is_at_limit(step: ContinueTurn | EndTurn) -> bool:
+    """Return whether the turn ends although a hook blocks."""
+    return isinstance(step, EndTurn) and step.ended_by in ("capped", "stalled")
+
+
 def rules_at(event: Event, settings: Settings) -> Settings:
     """Return the settings with what is asked at an event: at a start, only the gates of its stop record something."""
-    stop = STOP_OF_START.get(event.name)
-    rules = tuple(rule for rule in settings.rules if stop in (None, rule.event))
+    stops = STOPS_OF_START.get(event.name)
+    rules = tuple(rule for rule in settings.rules if stops is None or rule.event in stops)
     return replace(settings, rules=rules)
 
 
@@ -137,15 +145,15 @@ def held_pass(stop: HostStop, settings: Settings, world: World) -> HeldPass | No
 
 
 def _store_count(
-    path: str, prompt: str, step: ContinueTurn | EndTurn, calls: int | None
+    path: str, prompt: str, step: ContinueTurn | EndTurn, calls: int | None, hint: str
 ) -> ContinueTurn | EndTurn:
-    """Store where the turn stands, and return the step; without a count, the turn ends."""
+    """Store where the turn stands, and return the step; without a count, the turn ends. `hint`: what to do at the limit."""
     match step:
         case ContinueTurn(guard=guard):
             if not write_count(path, prompt, {"guard": guard.to_json(), "calls": calls}):
                 return EndTurn("capped", notice=NOT_COUNTED, last_reason=step.prompt)
-        case EndTurn(ended_by="capped" | "stalled"):
-            texts = filter(None, (step.notice, describe_last_reason(step)))
+        case EndTurn() if is_at_limit(step):
+            texts = filter(None, (step.notice, describe_last_reason(step), hint))
             write_count(path, prompt, {"has_ended": True, "notices": list(texts)})
         case EndTurn():
             forget_count(path)
@@ -162,8 +170,10 @@ def _still_blocked(stored: Mapping[str, Any]) -> HostAnswer:
 def _prompt(event: StopEvent) -> str:
     """Return what is the same at every stop that belongs to one prompt of the user, or "" if the host does not say it.
 
-    Gemini CLI has no id for a prompt, but names its text.
+    Gemini CLI has no id for a prompt, but names its text. A task, and the time of a teammate, may have several prompts.
     """
+    if event.name in TEAM_EVENTS:
+        return ""
     text = (event.host_fields or {}).get("prompt")
     return event.prompt_id or (digest(text) if isinstance(text, str) else "")
 
@@ -180,7 +190,9 @@ def _is_first(host: Host, event: StopEvent, prompt: str) -> bool:
 
     It is asked only where there is nothing better, and where its own limit ends a loop if that is not true.
     """
-    return not prompt and host.limit is not None and not event.stop_hook_active
+    return (
+        event.name not in TEAM_EVENTS and not prompt and host.limit is not None and not event.stop_hook_active
+    )
 
 
 def _guard(

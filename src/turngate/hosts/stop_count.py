@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from turngate.core.constants import reject_constant
+from turngate.core.constants import TEAM_EVENTS, reject_constant
 from turngate.gates.stored_state import make_folder, state_path, write_file
 
 VERSION = 1
@@ -20,7 +20,7 @@ LOCK_S = 5.0  # after which another process no longer counts a stop, but hangs
 
 def count_path(state: str, event: str, known: dict[str, object]) -> str:
     """Return the file for the agent that stops. Some hosts have no id for a subagent."""
-    agent = str(known.get("agent_id", ""))
+    agent = str(known.get(TEAM_EVENTS.get(event, "agent_id"), ""))
     if event == "SubagentStop" and not agent:
         agent = f"{known.get('agent_type', '')} {known.get('agent_transcript_path', '')}"
     return state_path(state, str(known.get("session_id", "")), agent, f"turngate hook {event}")

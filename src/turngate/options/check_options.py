@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any, NamedTuple
 
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, STOP_EVENTS, TEAM_EVENTS
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks.http_policy import url_problem
 from turngate.core.hooks.kinds import (
@@ -35,6 +35,8 @@ from turngate.settings import key_table as keys
 from turngate.settings.parse_hooks import RejectedKey, describe_bad_type, hook_from_json
 from turngate.settings.problem_log import ProblemLog, did_you_mean
 from turngate.settings.value_types import ValueType, describe_invalid, is_count, is_string_list, one_of
+
+_FIRED = tuple(event for event in EVENTS if event not in TEAM_EVENTS)  # by the agent of Turngate
 
 
 def parse_options(
@@ -99,7 +101,7 @@ class _OptionsParser:
         valid: dict[str, tuple[Config, ...]] = {}
         for event, configs in hooks.items():
             self.log.set_position(key_name(event))
-            if event not in EVENTS:
+            if event not in _FIRED:
                 self.add_unknown_event(event)
             elif not isinstance(configs, list | tuple):
                 self.log.add(f"is {describe(configs)}, expected a list of hooks")
@@ -110,10 +112,10 @@ class _OptionsParser:
         return valid
 
     def add_unknown_event(self, event: Any) -> None:
-        if event in FOREIGN_EVENTS:
+        if event in FOREIGN_EVENTS or event in TEAM_EVENTS:
             return self.log.add("is an event that Turngate does not fire")
         hint = did_you_mean(keys.closest_event(key_name(event)))
-        return self.log.add(f"is not a known event, expected one of {', '.join(EVENTS)}", hint=hint)
+        return self.log.add(f"is not a known event, expected one of {', '.join(_FIRED)}", hint=hint)
 
     def parse_config(self, config: Any, index: str) -> Config | None:
         self.log.index = index

@@ -1,12 +1,13 @@
 """A web server for one page and its data: on loopback, read-only, for the one person who has the token.
 
 Every connection serves one request, within limits of size and time. When there are too many that have not shown the
-cookie yet, the oldest is closed, so that others cannot keep the person out.
+token yet, the oldest is closed, so that others cannot keep the person out. The token is in the fragment of the address,
+which a browser does not send, and then in the storage of the page, which no other port of this machine can read: there
+is no cookie that a browser would add to the requests of other pages.
 """
 
 import asyncio
 import base64
-import contextlib
 import hashlib
 import re
 import secrets
@@ -23,13 +24,11 @@ from turngate.serve.views import Views, page_json
 
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_TIMEOUT_S = 5.0
-SEND_TIMEOUT_S = 20.0  # for one response, or one event
-MAX_STRANGERS = 64  # connections that have not shown the cookie yet
-MAX_STREAMS = 16
+SEND_TIMEOUT_S = 20.0
+MAX_STRANGERS = 64  # connections that have not shown the token yet
 MAX_VIEWS = 4  # that are made at the same time
 POLL_S = 0.3
 READ_S = 0.5
-KEEP_ALIVE_S = 15.0
 _DATA = '<script type="application/json" id="data">'  # what follows in the page: null
 _HEADERS = """\
 X-Content-Type-Options: nosniff
@@ -68,17 +67,15 @@ class _Refused(Exception):
 
 
 class Server:
-    """Serves `views`, and tells every open page when the history has changed."""
+    """Serves `views`, and `version`, for which a page asks again and again: it changes when the history does."""
 
     def __init__(self, views: Views) -> None:
         self._views, self._token = views, secrets.token_urlsafe(24)
         self._page, policy = read_page()
         self._policy = f"{policy}; frame-ancestors 'none'"
         self._strangers = dict[asyncio.StreamWriter, None]()  # in the order in which they came
-        self._streams = dict[asyncio.StreamWriter, asyncio.Event]()
         self._slots = asyncio.Semaphore(MAX_VIEWS)
         self._hosts = tuple[str, ...]()
-        self._cookie = ""
 
     async def run(self, port: int, on_open: Callable[[str], None]) -> None:
         """Serve until this task is cancelled; `on_open` gets the address. Raises UsageError if the port is taken."""
@@ -89,21 +86,16 @@ class Server:
         async with server:
             port = server.sockets[0].getsockname()[1]
             self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
-            self._cookie = f"turngate-{port}={self._token}"  # browsers do not separate the cookies of ports
-            on_open(f"http://{self._hosts[0]}/?token={self._token}")
+            on_open(f"http://{self._hosts[0]}/#token={self._token}")
             await self._watch()
 
     async def _watch(self) -> None:
-        """Read what changes, and wake the streams; more sessions make the intervals longer."""
+        """Read what changes; more sessions make the intervals longer."""
         history = self._views.history
         while True:
-            begun, version = time.monotonic(), history.version
+            begun = time.monotonic()
             await run_in_thread(_read_some, history)
-            if version != history.version:
-                for changed in self._streams.values():
-                    changed.set()
-            busy = time.monotonic() - begun
-            await asyncio.sleep(0 if history.unread else max(POLL_S, 5 * busy))
+            await asyncio.sleep(0 if history.unread else max(POLL_S, 5 * (time.monotonic() - begun)))
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._strangers[writer] = None
@@ -121,7 +113,6 @@ class Server:
         finally:
             writer.close()
             self._strangers.pop(writer, None)
-            self._streams.pop(writer, None)
 
     async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
         method, target, headers = _parse(head)
@@ -132,27 +123,18 @@ class Server:
         if method != "GET":
             raise _Refused(405, "only GET")
         path, _, text = target.partition("?")
+        if path == "/":
+            return await self._send(writer, 200, self._page, "text/html")
+        given, wanted = headers.get("authorization", ""), f"Bearer {self._token}"
+        if not secrets.compare_digest(given.encode(), wanted.encode()):
+            raise _Refused(403, "open the address that `turngate serve` printed last")
         try:
             query = dict(parse_qsl(text, max_num_fields=8))
         except ValueError:
             raise _Refused(400, "there are too many fields") from None
-        if path == "/":
-            if "token" not in query:
-                return await self._send(writer, 200, self._page, "text/html")
-            if not secrets.compare_digest(query["token"].encode(), self._token.encode()):
-                raise _Refused(
-                    403, "the token is not that of this server; open the address that it printed last"
-                )
-            cookie = f"Set-Cookie: {self._cookie}; Path=/; HttpOnly; SameSite=Strict\n"
-            return await self._send(writer, 303, "", more=f"Location: /\n{cookie}")
-        cookies = headers.get("cookie", "").split("; ")
-        if not any(secrets.compare_digest(each.encode(), self._cookie.encode()) for each in cookies):
-            raise _Refused(403, "open the address that `turngate serve` printed")
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise _Refused(403, "another site asks")
         self._strangers.pop(writer, None)
-        if path == "/events":
-            return await self._stream(writer)
+        if path == "/version":
+            return await self._send(writer, 200, str(self._views.history.version), "application/json")
         try:
             async with self._slots:
                 name = path.removeprefix("/data/")
@@ -162,27 +144,16 @@ class Server:
         return await self._send(writer, 200, view, "application/json")
 
     async def _send(
-        self, writer: asyncio.StreamWriter, status: int, body: str, kind: str = "text/plain", more: str = ""
+        self, writer: asyncio.StreamWriter, status: int, body: str, kind: str = "text/plain"
     ) -> None:
         data = body.encode("utf-8", "replace")
-        lines = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\nContent-Type: {kind}; charset=utf-8\n{_HEADERS}{more}"
+        lines = (
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\nContent-Type: {kind}; charset=utf-8\n{_HEADERS}"
+        )
         head = f"{lines}Content-Security-Policy: {self._policy}\nContent-Length: {len(data)}\n\n"
-        await _write(writer, head.replace("\n", "\r\n").encode() + data)
-
-    async def _stream(self, writer: asyncio.StreamWriter) -> None:
-        """Send an event whenever the history has changed; the page then asks for what it shows."""
-        if len(self._streams) >= MAX_STREAMS:
-            next(iter(self._streams)).transport.abort()
-        changed = self._streams[writer] = asyncio.Event()
-        head = f"HTTP/1.1 200 OK\nContent-Type: text/event-stream\n{_HEADERS}\n"
-        await _write(writer, head.replace("\n", "\r\n").encode() + b"retry: 1000\n\n")
-        while True:
-            message = b": alive\n\n"
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), KEEP_ALIVE_S)
-                changed.clear()
-                message = b"data: %d\n\n" % self._views.history.version
-            await _write(writer, message)
+        writer.write(head.replace("\n", "\r\n").encode() + data)
+        async with asyncio.timeout(SEND_TIMEOUT_S):
+            await writer.drain()
 
 
 def _read_some(history: History) -> None:
@@ -215,9 +186,3 @@ def _parse(head: bytes) -> tuple[str, str, dict[str, str]]:
     ):
         raise _Refused(400, "this is not a request")
     return found[1], found[2], headers
-
-
-async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
-    writer.write(data)
-    async with asyncio.timeout(SEND_TIMEOUT_S):
-        await writer.drain()

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
 from turngate.history.sessions import History, SessionSummary
-from turngate.history.stats import GateStats, date_of, merge_days
+from turngate.history.stats import OF_STOPS, date_of, merge_days
 from turngate.history.stops import RecordedStop
 
 RANGES = (2, 7, 30, 0)  # days, the last of which is today; 0: all
@@ -22,22 +21,22 @@ MAX_RUNS, MAX_SEARCHED = 300, 150  # of a gate, and sessions in which they are s
 MAX_AGENTS = 50  # of a session, and stops of each
 MAX_EXPORTED = 200  # sessions in one file
 
+_PLOTTED = ("runs", "blocked", "not_enforced")
+
 Json = dict[str, Any]
 
 
-@frozen
-class Sources:
-    """What is known besides the journals: hooks of a project that wait for approval, and subagents of a session."""
-
-    pending: Callable[[str], Sequence[str]] = lambda _: ()
-    subagents: Callable[[str], Sequence[Json]] = lambda _: ()
-
-
 class Views:
-    """`project`: the only one that is shown; None: all."""
+    """`pending`: the hooks of a project that wait for approval; `subagents`: those of a session that its registry has."""
 
-    def __init__(self, history: History, sources: Sources, project: str | None = None) -> None:
-        self.history, self._sources, self._project = history, sources, project
+    def __init__(
+        self,
+        history: History,
+        pending: Callable[[str], Sequence[str]],
+        subagents: Callable[[str], Sequence[Json]] = lambda _: (),
+        project: str | None = None,  # the only one that is shown; None: all
+    ) -> None:
+        self.history, self._pending, self._subagents, self._project = history, pending, subagents, project
 
     def view(self, name: str, query: Mapping[str, str]) -> Json:
         """Return one view. Raises LookupError or ValueError if there is none."""
@@ -61,28 +60,25 @@ class Views:
         stats = merge_days([session.days for session in sessions])
         dates, plots = _plots(sessions, days)
         projects = Counter(each.project for each in self.history.newest_first())
-        begin = page * PAGE_ROWS
+        begin, recent = page * PAGE_ROWS, [*dict.fromkeys(each.project for each in sessions)][:MAX_ATTENTION]
         return {
-            **vars(stats),
-            "count": stats.sessions,
+            **{key: stats[key] for key in OF_STOPS},
+            "count": stats["sessions"],
             "page": page,
-            "gates": [{**_row(gate), "plot": plots[gate.gate]} for gate in stats.gates],
+            "gates": [{**gate, "plot": plots[gate["gate"]]} for gate in stats["gates"]],
             "dates": dates,
             "project": self._project,
             "projects": [name for name, _ in projects.most_common(50)],
             "sessions": [_summary(each) for each in sessions[begin : begin + PAGE_ROWS]],
             "pages": -(-len(sessions) // PAGE_ROWS),
-            "open": [_summary(each) for each in sessions if _needs_a_person(each)][:MAX_ATTENTION],
+            "open": [_summary(each) for each in sessions if each.needs_a_look][:MAX_ATTENTION],
             "running": [_summary(each) for each in sessions if each.running][:MAX_ATTENTION],
-            "pending": self._pending(sessions),
+            "pending": [
+                {"project": each, "hooks": hooks} for each in recent if (hooks := self._pending(each))
+            ],
             "unread": self.history.unread,
             "damaged": sum(each.damaged for each in sessions),
         }
-
-    def _pending(self, sessions: Sequence[SessionSummary]) -> list[Json]:
-        projects = [*dict.fromkeys(each.project for each in sessions)][:MAX_ATTENTION]
-        found = [{"project": each, "hooks": self._sources.pending(each)} for each in projects]
-        return [each for each in found if each["hooks"]]
 
     def _session(self, name: str, page: int, at: float) -> Json:
         """Return a page of the stops of a session, the newest first page, with all of its subagents; `at`: of this stop."""
@@ -97,12 +93,12 @@ class Views:
             "stops": stops[max(0, end - PAGE_ROWS) : max(0, end)],
             "page": page,
             "pages": -(-len(stops) // PAGE_ROWS),
-            "agents": list(_agents(stops, self._sources.subagents(name))),
+            "agents": list(_agents(stops, self._subagents(name))),
         }
 
     def _gate(self, sessions: Sequence[SessionSummary], name: str, days: int) -> Json:
         stats = merge_days([session.days for session in sessions])
-        row = {gate.gate: gate for gate in stats.gates}[name]
+        row = {gate["gate"]: gate for gate in stats["gates"]}[name]
         dates, plots = _plots(sessions, days)
         runs = list[Json]()
         having = [each for each in sessions if any(name in day.gates for day in each.days.values())]
@@ -114,7 +110,7 @@ class Views:
             if len(runs) >= MAX_RUNS:
                 break
         runs = sorted(runs, key=lambda run: -run["begun"])[:MAX_RUNS]
-        return {**_row(row), "dates": dates, "plot": plots[name], "recent": runs}
+        return {**row, "dates": dates, "plot": plots[name], "recent": runs}
 
     def export(self) -> Iterator[tuple[str, Json]]:
         """Yield what a file without a server needs, each view by the name under which the page asks for it."""
@@ -152,30 +148,20 @@ def _plots(
     earliest = min((session.first for session in sessions), default=time.time())
     span = min(MAX_DATES, days or int((time.time() - earliest) // 86_400) + 2)
     dates = [date_of(time.time() - back * 86_400) for back in range(span)][::-1]
-    counts = defaultdict[str, Counter[tuple[str, str]]](Counter)
+    places = {date: place for place, date in enumerate(dates)}
+    plots = defaultdict[str, list[Sequence[int]]](lambda: [(0, 0, 0)] * len(dates))
     for session in sessions:
         for date, day in session.days.items():
             for gate, count in day.gates.items():
-                numbers = {"runs": count.outcomes.total(), "blocked": count.outcomes["block"]}
-                for key, number in {**numbers, "not": count.not_enforced}.items():
-                    counts[gate][date, key] += number
-    return dates, {
-        gate: [[found[date, key] for key in ("runs", "blocked", "not")] for date in dates]
-        for gate, found in counts.items()
-    }
-
-
-def _row(gate: GateStats) -> Json:
-    return {key: value for key, value in vars(gate).items() if key != "weeks"}
+                if (place := places.get(date)) is not None:
+                    numbers = zip(plots[gate][place], (count.numbers[key] for key in _PLOTTED), strict=True)
+                    plots[gate][place] = [sum(pair) for pair in numbers]
+    return dates, plots
 
 
 def _summary(session: SessionSummary) -> Json:
     shown = {key: value for key, value in vars(session).items() if key not in ("folder", "days", "ended")}
     return {**shown, "ended": session.ended and _outline(session.ended)}
-
-
-def _needs_a_person(session: SessionSummary) -> bool:
-    return session.ended is not None and session.ended.result in ("overridden", "not enforced")
 
 
 def _agents(stops: Sequence[RecordedStop], rows: Sequence[Json]) -> Iterator[Json]:
@@ -191,5 +177,4 @@ def _agents(stops: Sequence[RecordedStop], rows: Sequence[Json]) -> Iterator[Jso
 
 
 def _outline(stop: RecordedStop) -> Json:
-    blocked_by = [run.gate for run in stop.runs if run.outcome == "block"]
-    return {"time": stop.time, "result": stop.result, "blocked_by": blocked_by}
+    return {"time": stop.time, "result": stop.result, "blocked_by": stop.blocked_by}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, TEAM_EVENTS
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks.kinds import MAX_TIMEOUT_S, SETTINGS_KINDS, CommandHook, GateHook, Hook
 from turngate.core.hooks.matcher import InvalidMatcher, read_matcher
@@ -93,7 +93,7 @@ class HooksParser:
             self.log.add(f"is {describe_json(hooks)}, expected an object of events", "hooks")
 
     def _parse_event(self, event: str, groups: Any) -> None:
-        if event not in EVENTS:
+        if event not in EVENTS or (event in TEAM_EVENTS and self.family == "claude"):
             if not keys.is_comment(event):
                 self._add_unknown_event(event)
         elif not isinstance(groups, list):
@@ -104,7 +104,7 @@ class HooksParser:
                 self._parse_group(group)
 
     def _add_unknown_event(self, event: str) -> None:
-        if event in FOREIGN_EVENTS:
+        if event in FOREIGN_EVENTS or event in TEAM_EVENTS:
             message = "is an event that Turngate does not fire, so its hooks never run here"
             return self.log.add(message, severity="note")
         closest = None if self.log.is_full else keys.closest_event(event)

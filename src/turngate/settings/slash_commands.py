@@ -23,7 +23,7 @@ from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.paths import settings_snapshot
 from turngate.settings.plugin_folders import MANIFEST, display_name
 
-BUILT_IN = ("help", "goal", "hooks", "compact", "clear", "output", "exit", "quit")
+BUILT_IN = ("help", "goal", "hooks", "accept", "more", "compact", "clear", "output", "exit", "quit")
 MAX_FOLDER_DEPTH = 3
 MAX_SHOWN_CHARS = 100  # of what is not run
 

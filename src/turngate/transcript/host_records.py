@@ -186,7 +186,7 @@ def _part_call(call: Record) -> Record:
     name, args = str(call.get("name")), dict(_mapping(call.get("args")))
     if args.get("is_background") is True:
         args["run_in_background"] = True
-    return _call(call.get("id"), _NAMES.get(name, name), args)
+    return _call(call.get("id"), TOOL_NAMES.get(name, name), args)
 
 
 def _part_result(response: Record, code: object) -> Record:
@@ -229,7 +229,7 @@ def _from_copilot(record: Record) -> Sequence[Record]:
                     args[ours] = args[theirs]
             if args.get("mode") == "async":
                 args["run_in_background"] = True
-            return [_reply(record, [_call(data.get("toolCallId"), _NAMES.get(name, name), args)])]
+            return [_reply(record, [_call(data.get("toolCallId"), TOOL_NAMES.get(name, name), args)])]
         case "tool.execution_complete":
             code = _mapping(data.get("shellExecution")).get("exitCode")
             text = str(_mapping(data.get("result")).get("content", ""))
@@ -243,7 +243,7 @@ def _from_copilot(record: Record) -> Sequence[Record]:
 _COPILOT_END = r"\n?<shellId: \S{1,100} completed with exit code -?\d{1,9}>\s*\Z"
 
 _QUESTIONS = {name: "AskUserQuestion" for name in ("request_user_input", "ask_user_question", "ask_user")}
-_NAMES = {
+TOOL_NAMES = {
     **_QUESTIONS,
     "run_shell_command": "Bash",
     "bash": "Bash",

@@ -3,15 +3,20 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, BinaryIO, get_args
 
 from turngate.core.conversation import messages
 from turngate.core.conversation.messages import Message, Origin, Reply, StopReason, Text, ToolResult, ToolUse
+from turngate.core.text import one_line
 from turngate.state.files import open_regular_file
 from turngate.transcript.line_search import pieces_backwards
 
 MAX_LINE_BYTES = 64 * 1024 * 1024  # of one record
+MAX_TITLE_CHARS = 80
+MAX_TITLE_BYTES = 1024 * 1024
+MAX_TITLE_RECORDS = 20  # in which the user's first message is searched
 
 
 def read_records(path: str, max_bytes: int | None = None) -> Iterator[dict[str, Any]]:
@@ -21,6 +26,20 @@ def read_records(path: str, max_bytes: int | None = None) -> Iterator[dict[str, 
             yield from records_in(file, max_bytes)
     except FileNotFoundError:
         return
+
+
+def title_and_project(path: str) -> tuple[str, str]:
+    """Return the start of the user's first message and the project; "" for what a transcript of ours does not say."""
+    project = ""
+    with suppress(OSError):
+        for number, record in enumerate(read_records(path, MAX_TITLE_BYTES)):
+            message = message_of(record)
+            project = project or f"{record.get('machine', '')}{record.get('cwd', '')}"
+            if isinstance(message, messages.UserMessage) and message.origin == "user":
+                return one_line(message.text, MAX_TITLE_CHARS), project
+            if number > MAX_TITLE_RECORDS:
+                break
+    return "", project
 
 
 def records_in(

@@ -143,7 +143,7 @@ def test_a_pipe_that_stays_open_and_silent_is_not_waited_for(project: Path) -> N
 
 def test_at_another_event_it_says_that_it_could_not_run(project: Path) -> None:
     fields = claude_input(project, hook_event_name="PostToolUse")
-    text = "it answers at Stop and SubagentStop, not at PostToolUse; it was NOT enforced"
+    text = "it answers at Stop, SubagentStop, TaskCompleted, TeammateIdle, not at PostToolUse; it was NOT enforced"
     answer = {"systemMessage": f'gate "command" could not run: {text}'}
     assert answer_of_process(("--strict", "--", "true"), fields) == (0, answer, "")
 

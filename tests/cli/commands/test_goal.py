@@ -236,12 +236,12 @@ def test_one_session_that_was_active_here_gets_the_goal_and_of_several_one_must_
     write_settings(project, "turngate", stop_hooks("true"))
     stop(project, ONE)
     code, out, _ = goal(project, "the file done exists", "--proof", PROOF)
-    assert (code, out.startswith(f"goal set for session {ONE} (last hook at ")) == (0, True)
+    assert (code, out.startswith(f"goal set for session {ONE} (last stop at ")) == (0, True)
     stop(project, OTHER)
     code, out, err = goal(project, "another goal", "--proof", "true")
     assert (code, out) == (64, "")
     assert err.startswith("turngate: 2 sessions were active here in the last hour; name one with --for")
-    assert all(f"\n  {each}  last hook at " in err for each in (ONE, OTHER))
+    assert all(f"\n  {each}  last stop at " in err for each in (ONE, OTHER))
     assert goal(project, "another goal", "--proof", "true", "--for", "2222")[0] == 0
     assert goal(project, "a third goal", "--proof", "true", "--for", "next")[0] == 0
     assert {each["goal"]: each["session"] for each in goals(project)} == {
@@ -255,7 +255,7 @@ def test_one_session_that_was_active_here_gets_the_goal_and_of_several_one_must_
     assert goal(project, "another goal", "--proof", "true", "--for", "333") == (
         64,
         "",
-        "turngate: 333 is the beginning of 0 sessions\n",
+        "turngate: there is no session 333; `turngate sessions` lists them\n",
     )
 
 

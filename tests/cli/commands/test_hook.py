@@ -26,9 +26,9 @@ from turngate.hosts.stop_count import count_path, read_count, write_count
 
 BLOCKS = "echo not yet >&2; exit 2"
 BLOCK = {"decision": "block", "reason": "not yet"}
-CAPPED = (
-    f'Turn ended after 3 continuations (the limit). Still blocked by: "{BLOCKS}".\nthe last reason: not yet'
-)
+SESSION = "00000000-0000-4000-8000-000000000001"  # of the recorded inputs
+ACCEPT = f"to accept it: turngate gates accept {SESSION} --why …"
+CAPPED = f'Turn ended after 3 continuations (the limit). Still blocked by: "{BLOCKS}".\nthe last reason: not yet\n{ACCEPT}'
 
 
 @pytest.fixture(autouse=True)
@@ -324,7 +324,7 @@ def test_without_a_place_for_the_count_the_agent_may_stop_and_the_user_is_told(p
     state.mkdir(parents=True)
     (state / "gates").write_text("a file where a folder is expected")
     for fields in (stop(project), {**recorded("claude", "Stop"), "cwd": str(project)}):
-        assert hook(fields)[1] == {"systemMessage": f"{NOT_COUNTED}\nthe last reason: not yet"}
+        assert hook(fields)[1] == {"systemMessage": f"{NOT_COUNTED}\nthe last reason: not yet\n{ACCEPT}"}
 
 
 def test_the_end_of_a_turn_holds_until_the_next_turn_also_if_another_hook_continues_it(project: Path) -> None:
@@ -402,6 +402,95 @@ def test_another_program_gets_the_portable_answer_and_a_note(project: Path) -> N
     write_settings(project, "turngate", stop_hooks(BLOCKS))
     fields = {"hook_event_name": "Stop", "session_id": "s", "cwd": str(project)}
     assert hook(fields) == (0, BLOCK, f"{UNKNOWN_HOST}\n")
+
+
+def test_a_program_that_reads_only_the_exit_code_is_blocked_by_it(project: Path) -> None:
+    write_settings(project, "turngate", {**stop_hooks(BLOCKS), "turngate": {"limit": 1}})
+    stopped = {
+        "hook_event_name": "Stop",
+        "session_id": SESSION,
+        "cwd": str(project),
+        "client_type": "other_cli",
+    }
+    capped = CAPPED.replace("3 continuations", "1 continuation")
+    assert [hook(stopped, "--exit-code") for _ in range(2)] == [
+        (2, None, "not yet\n"),
+        (0, None, f"{capped}\n"),
+    ]
+
+
+def test_doctor_names_a_program_that_is_not_known_and_that_a_gate_has_blocked(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    stopped = {
+        "hook_event_name": "Stop",
+        "session_id": SESSION,
+        "cwd": str(project),
+        "client_type": "other_cli",
+    }
+
+    def facts() -> list[Any]:
+        report = json.loads(turngate("doctor", "--json", "--project", str(project))[1])
+        return [fact for fact in report["turngate"] if fact["name"] == "unknown program"]
+
+    hook(stopped, "--exit-code")
+    assert facts() == []
+    hook({**stopped, "session_id": "other"})
+    [fact] = facts()
+    assert fact["text"].startswith("other_cli; Turngate has blocked its agent on 20")
+    assert fact["hint"] == "if its agent stops although a gate blocks, let it run `turngate hook --exit-code`"
+    assert f"! other_cli: {UNKNOWN_HOST}" in turngate("log", "other", "--project", str(project))[1]
+
+
+# The events of a team
+
+
+def team_event(project: Path, name: str, subject: str) -> dict[str, Any]:
+    """Return the input of Claude Code, without what says that a hook has continued the turn."""
+    common = {"session_id": SESSION, "prompt_id": "p", "cwd": str(project), "hook_event_name": name}
+    own = {"task_id": subject, "task_subject": "the work"} if name == "TaskCompleted" else {}
+    return {**common, **own, "teammate_name": "bob" if own else subject}
+
+
+@pytest.mark.parametrize("name", ["TaskCompleted", "TeammateIdle"])
+def test_each_task_and_each_teammate_has_its_own_count_also_over_prompts(project: Path, name: str) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS, event=name))
+    first, second = (team_event(project, name, subject) for subject in ("1", "2"))
+    capped = {"systemMessage": CAPPED}
+    assert answers(first, 2) == [BLOCK, BLOCK]
+    assert answers(second, 4) == [BLOCK, BLOCK, BLOCK, capped]
+    assert answers({**first, "prompt_id": "next"}, 2) == [BLOCK, capped]
+    assert answers({**stop(project), "session_id": SESSION}, 1) == [None]  # it has no hook
+
+
+def test_the_gates_of_a_stop_are_not_those_of_a_task_and_the_reverse(project: Path) -> None:
+    hooks = {
+        **stop_hooks("echo stop >&2; exit 2")["hooks"],
+        **stop_hooks("echo task >&2; exit 2", event="TaskCompleted")["hooks"],
+    }
+    write_settings(project, "turngate", {"hooks": hooks})
+    events = (
+        stop(project),
+        team_event(project, "TaskCompleted", "1"),
+        team_event(project, "TeammateIdle", "bob"),
+    )
+    assert [hook(event)[1] for event in events] == [
+        {"decision": "block", "reason": "stop"},
+        {"decision": "block", "reason": "task"},
+        None,
+    ]
+
+
+def test_a_hook_and_the_journal_get_the_task(project: Path, tmp_path: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(f"cat > {tmp_path}/input", event="TaskCompleted"))
+    assert hook(team_event(project, "TaskCompleted", "7")) == (0, None, "")
+    given = json.loads((tmp_path / "input").read_text())
+    names = ("hook_event_name", "task_id", "task_subject", "teammate_name")
+    assert [given[name] for name in names] == ["TaskCompleted", "7", "the work", "bob"]
+    lines = turngate("log", SESSION, "--json", "--project", str(project))[1].splitlines()
+    records = [record for record in map(json.loads, lines) if record["kind"] == "hook"]
+    assert [(each["event"], each["task_id"], each["teammate_name"]) for each in records] == [
+        ("TaskCompleted", "7", "bob")
+    ]
 
 
 def test_the_host_can_be_named(project: Path) -> None:

@@ -19,7 +19,9 @@ from tests.support.cli import TURNGATE, start_turngate
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal
 from turngate.core.constants import IN_HOOK, IN_TOOL
 from turngate.hosts.all_hosts import AGENT_MARKERS, HOSTS
+from turngate.hosts.host import Level
 from turngate.hosts.install.hook_command import entries_for, this_program
+from turngate.hosts.install.settings_text import hook_lines
 
 PROGRAM = this_program("", sys.executable)
 TEAM = """\
@@ -121,14 +123,16 @@ def test_the_line_of_every_host_is_written_and_removed_for_both_levels(
     name: str, project: Path, home: Path
 ) -> None:
     host = HOSTS[name]
-    for level, folder, hooks in (
-        ("user", home, user_hooks(name)),
-        ("project", project, project_hooks(name)),
-    ):
-        shown = host.files[level]  # type: ignore[index]
+    levels: dict[Level, tuple[Path, dict[str, Any]]] = {
+        "user": (home, user_hooks(name)),
+        "project": (project, project_hooks(name)),
+    }
+    for level in host.files:
+        folder, hooks = levels[level]
+        shown = host.files[level]
         path = folder / shown.removeprefix("~/")
         before = sorted(folder.rglob("*"))
-        step = host.steps_by_hand.get(level)  # type: ignore[call-overload]
+        step = host.steps_by_hand.get(level)
         steps = f"→ {step}\n" if step else ""
         code, out, err = turngate("install", name, f"--{level}", "--yes")
         assert (code, last_lines(out), err) == (
@@ -136,7 +140,10 @@ def test_the_line_of_every_host_is_written_and_removed_for_both_levels(
             f"installed in {shown}\n{steps}{NO_HOOKS}{CHECK.format(name)}",
             "",
         )
-        assert json.loads(path.read_text()) == {**host.new_file, "hooks": hooks}
+        if host.file_format:
+            assert [*hook_lines(path.read_text(), host.file_format)] == [*host.events.values()]
+        else:
+            assert json.loads(path.read_text()) == {**host.new_file, "hooks": hooks}
         code, out, err = turngate("uninstall", name, f"--{level}", "--yes")
         assert (code, last_lines(out), err) == (0, f"removed {shown}\n", "")
         assert [each for each in sorted(folder.rglob("*")) if "state" not in each.parts] == before
@@ -148,7 +155,7 @@ def test_comments_and_order_stay_and_the_difference_is_shown_after_a_summary(set
     assert (code, err) == (0, "")
     assert out.startswith(
         """\
-Claude Code: `turngate hook` at Stop, SubagentStop, SessionStart, SubagentStart, in .claude/settings.json
+Claude Code: `turngate hook` at Stop, SubagentStop, SessionStart, SubagentStart, TaskCompleted, TeammateIdle, in .claude/settings.json
 --- .claude/settings.json
 +++ .claude/settings.json
 @@ -1,4 +1,15 @@
@@ -165,6 +172,20 @@ Claude Code: `turngate hook` at Stop, SubagentStop, SessionStart, SubagentStart,
     assert written.startswith('{\n  "model": "opus", // not sonnet\n  "hooks": {"Stop": [\n')
     assert turngate("uninstall", "claude", "--project", "--yes")[0] == 0
     assert settings.read_text() == TEAM
+
+
+def test_kimi_has_no_settings_of_a_project(project: Path) -> None:
+    said = "turngate: Kimi Code has no settings of a project; leave out --project\n"
+    assert turngate("install", "kimi", "--project", "--yes") == (64, "", said)
+
+
+def test_a_plugin_of_another_author_is_not_replaced(project: Path) -> None:
+    path = project / ".opencode" / "plugins" / "turngate.js"
+    path.parent.mkdir(parents=True)
+    path.write_text("export const Mine = async () => ({})\n")
+    code, out, err = turngate("install", "opencode", "--project", "--yes")
+    assert (code, out, path.read_text()) == (64, "", "export const Mine = async () => ({})\n")
+    assert "it is another plugin with the name of this one; rename it" in err
 
 
 SETTINGS_FILES = Path(__file__).parents[2] / "hosts" / "settings_files"
@@ -370,13 +391,17 @@ def test_without_a_host_it_lists_where_the_line_is(home: Path) -> None:
     turngate("install", "codex", "--user", "--yes")
     turngate("install", "codex", "--project", "--yes")
     listed = """\
-claude   .claude/settings.json
-codex    ~/.codex/hooks.json, .codex/hooks.json
-gemini   -
-qwen     -
-copilot  -
-cursor   -
-droid    -
+claude    .claude/settings.json
+codex     ~/.codex/hooks.json, .codex/hooks.json
+gemini    -
+qwen      -
+copilot   -
+opencode  -
+kimi      -
+cursor    -
+droid     -
+kiro      -
+vscode    .claude/settings.json
 → `turngate install HOST` lets a host run Turngate, `turngate uninstall HOST` removes it
 """
     assert turngate("install") == (0, listed, "")

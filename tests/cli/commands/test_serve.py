@@ -4,6 +4,8 @@ import json
 import re
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from tests.support.cli import start_turngate, turngate
 from tests.support.page_server import PageServer
+from tests.support.paths import ROOT
 
 
 def views_in(path: Path) -> dict[str, Any]:
@@ -35,10 +38,17 @@ def test_the_sample_history_is_the_same_each_time_and_has_something_of_everythin
         "allowed",
         "blocked",
         "overridden",
+        "accepted",
         "not enforced",
     }
     assert any(each["agents"] for each in first)
     assert any(gate["wrong"] for gate in overview["gates"])
+
+
+def test_the_sample_is_what_its_script_makes() -> None:
+    folder = ROOT / "examples" / "history"
+    made = subprocess.run([sys.executable, folder / "make_sample.py"], capture_output=True, check=True)
+    assert made.stdout.splitlines() == (folder / "sample.jsonl").read_bytes().splitlines()
 
 
 def test_the_file_ends_up_on_stdout_and_holds_no_tag_of_a_journal(state: Path) -> None:
@@ -47,13 +57,11 @@ def test_the_file_ends_up_on_stdout_and_holds_no_tag_of_a_journal(state: Path) -
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_server_and_its_streams(number: signal.Signals) -> None:
+def test_a_signal_ends_the_server_and_its_connections(number: signal.Signals) -> None:
     with start_turngate("serve", "--all", own_session=True) as process:
         server = PageServer(process.stdout.readline().split()[1], process.pid)
         with server.connect() as connection:
-            head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {server.cookie}\r\n\r\n"
-            connection.sendall(head.encode())
-            assert connection.recv(15) == b"HTTP/1.1 200 OK"
+            connection.sendall(b"GET / HTTP/1.1\r\n")
             process.send_signal(number)
             assert process.wait() == (0 if number is signal.SIGINT else 143)
         assert process.communicate()[1] == ""

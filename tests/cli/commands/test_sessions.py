@@ -12,8 +12,7 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import turngate
 from tests.support.sessions import block_first
 from tests.support.terminal import Terminal
-from turngate.agent.session_store import SessionSummary
-from turngate.cli.commands.sessions import format_table
+from turngate.cli.commands.sessions import ListedSession, format_sessions
 from turngate.cli.main import main
 
 
@@ -30,9 +29,9 @@ def test_sessions_are_listed_newest_first(
     assert (code, shown, err) == (
         0,
         [
-            f"CHANGED           ID   PROJECT{blanks}  FIRST MESSAGE",
-            f"DATE  s-1  {project}  second thing",
-            f"DATE  s-0  {project}  first thing",
+            f"CHANGED           ID   HOST      PROJECT{blanks}  ABOUT",
+            f"DATE  s-1  turngate  {project}  second thing",
+            f"DATE  s-0  turngate  {project}  first thing",
         ],
         "",
     )
@@ -48,7 +47,7 @@ def test_the_sessions_of_one_project_are_listed(
         turngate(capfd, folder, "go", "--session", name)
     assert main(["sessions", "--project", str(other)]) == 0
     assert [line.split()[2:] for line in capfd.readouterr().out.splitlines()[1:]] == [
-        ["s-1", "~/other", "go"]
+        ["s-1", "turngate", "~/other", "go"]
     ]
     assert main(["sessions", "--project", str(tmp_path)]) == 0
     said = f"there are no sessions of {tmp_path} yet; `turngate run` starts one\n"
@@ -64,8 +63,11 @@ def test_sessions_as_json(project: Path, state: Path, capfd: pytest.CaptureFixtu
             "session_id": "s-1",
             "changed": path.stat().st_mtime,
             "size": path.stat().st_size,
-            "first": "first thing",
+            "host": "turngate",
             "project": str(project),
+            "gates": [],
+            "result": "",
+            "first": "first thing",
             "path": str(path),
         }
     ]
@@ -188,10 +190,10 @@ def test_the_list_fits_the_terminal_and_its_ids_stay_unique(
 
 @pytest.mark.parametrize("changed", [2.0**62, -(2.0**62)])
 def test_a_time_out_of_range_is_shown_as_unknown(changed: float) -> None:
-    session = SessionSummary("s-1", changed, 10, "go", "/p", "/state/chat.jsonl")
-    assert list(format_table([session])) == [
-        "CHANGED  ID   PROJECT  FIRST MESSAGE",
-        "?        s-1  /p       go",
+    session = ListedSession("s-1", changed, 10, "codex", "/p", ("tests", "lint"), "blocked", "go", "")
+    assert format_sessions([session]) == [
+        "CHANGED  ID   HOST   RESULT   PROJECT  GATES        ABOUT",
+        "?        s-1  codex  blocked  /p       tests, lint  go",
     ]
 
 
@@ -207,8 +209,8 @@ def test_the_column_of_the_projects_has_a_limit_and_json_has_the_whole_path(
     heading, row = capfd.readouterr().out.splitlines()
     blanks = " " * (200 - len("PROJECT"))
     assert (heading, row[16:]) == (
-        f"CHANGED           ID   PROJECT{blanks}  FIRST MESSAGE",
-        f"  s-1  …{'x' * 199}  hi",
+        f"CHANGED           ID   HOST      PROJECT{blanks}  ABOUT",
+        f"  s-1  turngate  …{'x' * 199}  hi",
     )
     assert main(["sessions", "--json"]) == 0
     assert [each["project"] for each in json.loads(capfd.readouterr().out)] == [cwd]

@@ -43,7 +43,8 @@ def test_a_program_gets_the_same_as_json(state: Path) -> None:
     (session,) = seen.pop("sessions")
     assert (code, seen["stops"], seen["blocked"]) == (0, 1, 1)
     del session["last"]
-    assert session == {"id": "s-2", "project": "/p", "title": "Done.", "results": ["blocked"], "running": []}
+    about = {"id": "s-2", "host": "", "project": "/p", "title": "Done."}
+    assert session == {**about, "results": ["blocked"], "running": []}
 
 
 def test_nothing_is_said_to_be_nothing() -> None:

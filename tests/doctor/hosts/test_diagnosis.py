@@ -50,6 +50,10 @@ def install(
     path = path_of(host, level, home, project)
     entries = entries_for(HOSTS[host], level, program)
     value = {**HOSTS[host].new_file, "hooks": {event: [dict(entry)] for event, entry in entries.items()}}
+    if file_format := HOSTS[host].file_format:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file_format.add("", entries))
+        return path
     for [entry] in value["hooks"].values():
         for hook in [dict(each) for each in entry["hooks"]] if "hooks" in entry else [entry]:
             for key, change in changes.items():
@@ -102,8 +106,7 @@ def problem_facts(diagnosis: HostDiagnosis) -> list[Fact]:
 # Everything is right
 
 
-@pytest.mark.parametrize("level", ["user", "project"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "level"), [(name, level) for name in NAMES for level in HOSTS[name].files])
 def test_a_line_that_is_as_install_writes_it_has_no_finding(
     name: str, level: Level, home: Path, project: Path, turngate_program: Path
 ) -> None:
@@ -354,10 +357,12 @@ def test_a_timeout_that_is_long_enough_is_not_named(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_that_cannot_be_parsed_is_named(name: str, home: Path, project: Path) -> None:
-    install(name, home, project).write_text('{"hooks": {')
+    level: Level = "project" if "project" in HOSTS[name].files else "user"
+    bad = "const COMMAND = [" if name == "opencode" else '{"hooks": {'
+    install(name, home, project, level).write_text(bad)
     title = HOSTS[name].title
     [problem] = diagnose(name, project).problems
-    assert problem.file == HOSTS[name].files["project"]
+    assert problem.file == HOSTS[name].files[level]
     assert problem.message.startswith("cannot be parsed: ")
     assert problem.message.endswith(f", so {title} runs no hook in it")
 
@@ -823,6 +828,6 @@ def test_hooks_that_are_never_asked_are_named(
     report = json.loads(capsys.readouterr().out)
     assert [(hook["event"], hook["findings"][0]["message"]) for hook in report["hooks"]] == [
         ("SubagentStop", "Gemini CLI has no event for SubagentStop, so it is never asked"),
-        ("PreToolUse", "`turngate hook` asks only hooks at Stop and SubagentStop"),
+        ("PreToolUse", "`turngate hook` asks only hooks at Stop, SubagentStop, TaskCompleted, TeammateIdle"),
     ]
     assert report["host"]["runs_turngate"] is True

@@ -16,6 +16,7 @@ import pytest
 from tests.support.builders import rule, script, stop_hooks, write_settings
 from tests.support.paths import ROOT
 from turngate.cli.main import main
+from turngate.core.constants import TEAM_EVENTS
 from turngate.core.hooks.kinds import CallbackHook
 from turngate.doctor.diagnosis import HookDiagnosis, HookFacts
 from turngate.doctor.proof.proof import why_unprovable
@@ -296,6 +297,20 @@ def test_a_gate_for_subagents_is_given_one_that_it_is_meant_for(
     assert prove(project, capsys) == (
         0,
         ['  proved         SubagentStop[0].hooks[0] "gate": blocks a session without a tool call'],
+    )
+
+
+@pytest.mark.parametrize("event", TEAM_EVENTS)
+def test_a_gate_of_a_team_is_proved_at_its_event(
+    event: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / "000_subagent_check.sh", project / "check")
+    group = {"hooks": [{"type": "command", "command": "bash check", "id": "gate"}]}
+    write_settings(project, "turngate", {"hooks": {event: [group]}})
+    code, [line, *_] = prove(project, capsys)
+    assert (code, line) == (
+        0,
+        f'  proved         {event}[0].hooks[0] "gate": blocks a session without a tool call',
     )
 
 

@@ -27,6 +27,7 @@ from turngate.core.verdict.verdict import Continue
 from turngate.errors import ModelError
 from turngate.subagents.announcements import Announcements
 from turngate.subagents.host import SubagentRole
+from turngate.tracing import TURN, open_span
 from turngate.transcript.writer import TranscriptError
 
 # Without a user, a turn that may end waits this long for commands in the background. A server never ends, so it
@@ -53,8 +54,9 @@ class Turn:
     async def run(self, entry: InboxEntry) -> EndTurn:
         """Run the turn that begins with this message, and return how it ended."""
         try:
-            await self.prepare()
-            return await self._answer_from(entry)
+            with open_span("invoke_agent", self.context.conversation.session_id, TURN):
+                await self.prepare()
+                return await self._answer_from(entry)
         except TurnHalted as halted:
             end = EndTurn(halted.ended_by, stop_reason=halted.reason)
             if halted.waits:

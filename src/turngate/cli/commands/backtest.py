@@ -15,7 +15,7 @@ from typing import Any
 
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
 from turngate.cli.commands.stats import TIME_HELP, seconds_of
-from turngate.cli.console.conversation_text import counted, format_dollars, format_time
+from turngate.cli.console.conversation_text import counted, format_dollars, format_table, format_time
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import can_ask, confirm, has_answer
 from turngate.cli.console.signals import run_until_signal
@@ -26,10 +26,11 @@ from turngate.core.hooks.kinds import GateHook, Hook, label
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import closest_word, one_line, quote_name, strip_controls, truncate
 from turngate.core.verdict.hints import GONE
+from turngate.doctor.past_stops import Estimate, ask_again, is_judge, is_local
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
-from turngate.history.backtest import JudgedSession, PastDecision, changed_decisions, judge_transcript
-from turngate.history.past_stops import OWN, PLACES, PastStop, find_transcripts
+from turngate.history.backtest import judge_transcript
+from turngate.history.past_stops import OWN, PLACES, PastSession, PastStop, find_transcripts
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import load_extra
 from turngate.state.paths import state_folder
@@ -62,20 +63,12 @@ Exit codes:
   64  wrong usage
   {EXIT_ERRORS_AND_SIGNALS}"""
     add = parser.add_argument
-    add(
-        "gates",
-        nargs="*",
-        metavar="GATE",
-        help="ready-made gates, or ids of the project's hooks (default: all of the project's hooks)",
-    )
+    names = "ready-made gates, or ids of the project's hooks (default: all of the project's hooks)"
+    add("gates", nargs="*", metavar="GATE", help=names)
     add("--settings", metavar="S", help="ask the hooks of these settings instead: a file, or JSON")
     add("--against", metavar="S", help="compare with the hooks of other settings: a file, or JSON")
-    add(
-        "--host",
-        action="append",
-        choices=[*PLACES, OWN],
-        help="only transcripts of this program; may be repeated",
-    )
+    programs = "only transcripts of this program; may be repeated"
+    add("--host", action="append", choices=[*PLACES, OWN], help=programs)
     add("--since", metavar="TIME", default="30d", help=TIME_HELP)
     add("--project", metavar="DIR", help="the project's folder (default: the nearest one with settings)")
     add(
@@ -83,90 +76,70 @@ Exit codes:
         action="store_true",
         help="transcripts of all folders (those of Gemini CLI do not name theirs)",
     )
-    add(
-        "--transcripts",
-        nargs="+",
-        metavar="FILE",
-        help="these files instead of those in the programs' own folders",
-    )
-    add(
-        "--judges",
-        action="store_true",
-        help="also ask models, once you have seen the number of tokens and the price",
-    )
+    files = "these files instead of those in the programs' own folders"
+    add("--transcripts", nargs="+", metavar="FILE", help=files)
+    asked = "also ask models, once you have seen the number of tokens and the price"
+    add("--judges", action="store_true", help=asked)
     add("--yes", action="store_true", help="with --judges: do not wait for your confirmation")
     add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    since = time.time() - seconds_of(options.since)
     project = project_folder(options.project)
     settings = with_running_gates_held(load_reviewed(project, dialect="turngate"))
-    rules = _rules(options.gates, options.settings, settings)
-    all_rules = [*rules, *(_rules((), options.against, settings) if options.against else [])]
-    given = options.transcripts
-    home = os.path.expanduser("~")
-    files = (
-        [(path, "") for path in given]
-        if given
-        else find_transcripts(home, state_folder(), options.host or (), since)
-    )
+    asked = [_rules(options.gates, options.settings, settings)]
+    asked += [_rules((), options.against, settings)] if options.against else []
+    given, since = options.transcripts, time.time() - seconds_of(options.since)
+    places = os.path.expanduser("~"), state_folder(), options.host or ()
+    files = [(path, "") for path in given] if given else find_transcripts(*places, since)
     wanted = None if given or options.all else os.path.realpath(project)
-    hooks = [rule.hook for rule in all_rules]
-    judge = partial(_judge, hooks=hooks, project=wanted, since=0.0 if given else since)
-    sessions = [each for each in _in_parallel(judge, files) if each.stops or each.error]
-    ended = run_until_signal(_ask_again(sessions, all_rules, len(rules), settings, options))
+    found = [_read(files, rules, wanted, 0.0 if given else since) for rules in asked]
+    ended = run_until_signal(_ask_again(found, asked, settings, options))
     if isinstance(ended, signal.Signals):
         print(f"turngate: ended by {ended.name}; no gate is left running", file=sys.stderr)
         return 128 + ended
-    sessions, split, is_compared = ended, len(rules), len(all_rules) > len(rules)
+    pairs = list(zip(*ended, strict=True))
     if options.json:
-        print(json.dumps([_as_json(each, split, compared=is_compared) for each in sessions], indent=2))
-        return 0
-    for line in _report(sessions, [label(rule.hook) for rule in rules], split, compared=is_compared):
-        print(line)
+        print(json.dumps([_as_json(*each) for each in pairs], indent=2))
+    else:
+        print("\n".join(_report(pairs, list(dict.fromkeys(label(rule.hook) for rule in asked[0])))))
     return 0
 
 
 async def _ask_again(
-    sessions: list[JudgedSession],
-    rules: Sequence[Rule],
-    split: int,
+    found: list[list[PastSession]],
+    asked: Sequence[Sequence[Rule]],
     settings: Settings,
     options: argparse.Namespace,
-) -> list[JudgedSession]:
+) -> list[list[PastSession]]:
     """Ask the gates that need files where these are recorded, and with --judges models, if the user agrees to the price."""
-    # lazy: nothing is asked again where the conversation says it all
-    from turngate.doctor.past_stops import AskAgain, Estimate, is_judge, is_local  # noqa: PLC0415
-
-    if not any(
-        each.outcome == "cannot say" for session in sessions for _, found in session.stops for each in found
-    ):
-        return sessions
-    configured = [None if rule.source == NOT_CONFIGURED else rule for rule in rules]
-    again = AskAgain(sessions, configured, split, settings, state_folder())
-    with show_if_slow("running gates on recorded files"):
-        await again.ask(is_local)
-    if not options.judges:
-        return again.sessions
     judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
     estimate = Estimate(judges)
-    counted_only = AskAgain(again.sessions, rules, split, settings, state_folder())
-    await counted_only.ask(is_judge, estimate)
+    for place, rules in enumerate(asked):
+        configured = [rule for rule in rules if rule.source != NOT_CONFIGURED]
+        with show_if_slow("running gates on recorded files"):
+            found[place] = await ask_again(found[place], configured, settings, is_local)
+        if options.judges:
+            await ask_again(found[place], rules, settings, is_judge, estimate)
+    if options.judges and _agrees(estimate, options):
+        with show_if_slow("asking models"):
+            for place, rules in enumerate(asked):
+                found[place] = await ask_again(found[place], rules, settings, is_judge, judges)
+    await judges.close()
+    return found
+
+
+def _agrees(estimate: Estimate, options: argparse.Namespace) -> bool:
+    """Print what the models would be asked and the price, and return whether the user agrees."""
     for model, number in estimate.questions.items():
         cost = estimate.cost(model)
         price = "of unknown price" if cost is None else f"about {format_dollars(cost)}"
         about = f"{counted(number, 'question')} to {model}"
         print(f"{about}, about {estimate.tokens[model]:,} tokens, {price}", file=sys.stderr)
     is_agreed = options.yes or (not options.json and (can_ask() or has_answer()) and confirm("Ask?"))
-    if estimate.questions and is_agreed:
-        with show_if_slow("asking models"):
-            again = AskAgain(again.sessions, rules, split, settings, state_folder())
-            await again.ask(is_judge, judges)
-    elif estimate.questions:
+    if estimate.questions and not is_agreed:
         print("no model was asked; --yes asks", file=sys.stderr)
-    await judges.close()
-    return again.sessions
+    return bool(estimate.questions) and is_agreed
 
 
 def _rules(names: Sequence[str], extra: str | None, settings: Settings) -> list[Rule]:
@@ -192,15 +165,12 @@ def _ready_made(name: str, configured: Iterable[str]) -> Rule:
     return Rule("Stop", GateHook(name), source=NOT_CONFIGURED)
 
 
-def _judge(
-    file: tuple[str, str], *, hooks: Sequence[Hook], project: str | None, since: float
-) -> JudgedSession:
-    return judge_transcript(*file, hooks, project, since)
-
-
-def _in_parallel(judge: "partial[JudgedSession]", files: Sequence[tuple[str, str]]) -> list[JudgedSession]:
-    """Judge the transcripts, several at once if there are many."""
-    done = list[JudgedSession]()
+def _read(
+    files: Sequence[tuple[str, str]], rules: Sequence[Rule], project: str | None, since: float
+) -> list[PastSession]:
+    """Judge the transcripts by what they hold, several at once if there are many."""
+    hooks = [rule.hook for rule in rules]
+    judge, done = partial(_judge, hooks=hooks, project=project, since=since), list[PastSession]()
     with show_if_slow(lambda: f"{len(done)} of {counted(len(files), 'transcript')}"):
         if len(files) < PARALLEL_FROM:
             done.extend(map(judge, files))
@@ -208,63 +178,64 @@ def _in_parallel(judge: "partial[JudgedSession]", files: Sequence[tuple[str, str
             context = multiprocessing.get_context("spawn")
             with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), context) as pool:
                 done.extend(pool.map(judge, files, chunksize=4))
-    return done
+    return [each for each in done if each.stops or each.error]
 
 
-def _as_json(session: JudgedSession, split: int, *, compared: bool) -> dict[str, Any]:
-    return {**vars(session), "stops": [_stop_json(*each, split, compared=compared) for each in session.stops]}
+def _judge(file: tuple[str, str], *, hooks: Sequence[Hook], project: str | None, since: float) -> PastSession:
+    return judge_transcript(*file, hooks, project, since)
 
 
-def _stop_json(
-    stop: PastStop, decisions: Sequence[PastDecision], split: int, *, compared: bool
-) -> dict[str, Any]:
-    now, before = decisions[:split], decisions[split:]
-    more = {"against": [each._asdict() for each in before]} if compared else {}
-    return {**vars(stop), "decisions": [each._asdict() for each in now], **more}
+def _as_json(session: PastSession, *others: PastSession) -> dict[str, Any]:
+    stops = []
+    for number, stop in enumerate(session.stops):
+        decisions, *before = (
+            [each._asdict() for each in one.stops[number].decisions] for one in (session, *others)
+        )
+        stops.append({**vars(stop), "decisions": decisions, **({"against": before[0]} if before else {})})
+    return {**vars(session), "stops": stops}
 
 
 # The text
 
 
-def _report(
-    sessions: Sequence[JudgedSession], gates: Sequence[str], split: int, *, compared: bool
-) -> Iterator[str]:
-    stops = [(session, stop, found) for session in sessions for stop, found in session.stops]
-    counts = Counter((each.gate, each.outcome) for *_, found in stops for each in found[:split])
-    for session in sessions:
-        if session.error:
-            yield paint(f"! {strip_controls(session.path)}: {session.error}", "notice")
-    if not stops:
+def _report(pairs: Sequence[tuple[PastSession, ...]], names: Sequence[str]) -> Iterator[str]:
+    """Yield the lines. Each session comes alone, or with what it is compared with."""
+    yield from (
+        paint(f"! {strip_controls(each.path)}: {each.error}", "notice") for each, *_ in pairs if each.error
+    )
+    counts, why = Counter[str | tuple[str, str]](), dict[str, str]()
+    for session, *others in pairs:
+        counts["conversations"] += bool(session.stops)
+        for number, stop in enumerate(session.stops):
+            counts["stops"] += 1
+            counts.update((each.gate, each.outcome) for each in stop.decisions)
+            why |= {each.gate: each.reason for each in stop.decisions if each.outcome == "cannot say"}
+            before = others[0].stops[number] if others else None
+            yield from _blocks(session, stop, before, "newly blocked" if before else "would block")
+            if before:
+                yield from _blocks(session, before, stop, "no longer blocked")
+    if not counts["stops"]:
         yield "no stops were found; --all looks in all folders, --since further back, and --transcripts names files"
         return
-    for session, stop, found in stops:
-        now, before = found[:split], found[split:]
-        new, gone = changed_decisions(now, before) if compared else (now, [])
-        for each in new:
-            if each.outcome == "would block":
-                yield from _block(session, stop, each, "newly blocked" if compared else "would block")
-        for each in gone:
-            yield from _block(session, stop, each, "no longer blocked")
-    why = {
-        each.gate: each.reason
-        for *_, found in stops
-        for each in found[:split]
-        if each.outcome == "cannot say"
-    }
-    of_sessions = sum(bool(session.stops) for session in sessions)
-    yield paint(f"{counted(len(stops), 'stop')} in {counted(of_sessions, 'conversation')}", "bold")
-    width = max(map(len, gates))
-    yield f"{'GATE':<{width}}  WOULD BLOCK  WOULD PASS  CANNOT SAY"
-    for gate in dict.fromkeys(gates):
-        blocks, passes, unknown = (counts[gate, word] for word in ("would block", "would pass", "cannot say"))
-        yield f"{gate:<{width}}  {blocks:>11}  {passes:>10}  {unknown:>10}  {why.get(gate, '')}".rstrip()
+    yield paint(
+        f"{counted(counts['stops'], 'stop')} in {counted(counts['conversations'], 'conversation')}", "bold"
+    )
+    outcomes = ("would block", "would pass", "cannot say")
+    numbers = [(each.upper(), [str(counts[name, each]) for name in names]) for each in outcomes]
+    for number, line in enumerate(format_table([("GATE", names), *numbers])):
+        yield f"{line}  {why.get(names[number - 1], '') if number else ''}".rstrip()
 
 
-def _block(session: JudgedSession, stop: PastStop, decision: PastDecision, heading: str) -> Iterator[str]:
-    when = format_time(stop.time, "%Y-%m-%d %H:%M") if stop.time is not None else "?"
-    place = strip_controls(session.folder or session.path)
-    yield paint(f"{when}  {session.host}  {place}: {heading} by {quote_name(decision.gate)}", "bold")
-    for name, text in (("agent", stop.answer), ("reason", decision.reason), ("user, next", stop.reply)):
-        if text:
-            yield f"  {name + ':':<11} {truncate(one_line(strip_controls(text)), MAX_SHOWN_CHARS)}"
-    yield ""
+def _blocks(session: PastSession, stop: PastStop, other: PastStop | None, heading: str) -> Iterator[str]:
+    """Yield each block that the other settings do not have, with the words around it."""
+    blocked = {each.gate for each in (other.decisions if other else ()) if each.outcome == "would block"}
+    for each in stop.decisions:
+        if each.outcome != "would block" or each.gate in blocked:
+            continue
+        when = format_time(stop.time, "%Y-%m-%d %H:%M") if stop.time is not None else "?"
+        place = strip_controls(session.folder or session.path)
+        yield paint(f"{when}  {session.host}  {place}: {heading} by {quote_name(each.gate)}", "bold")
+        for name, text in (("agent", stop.answer), ("reason", each.reason), ("user, next", stop.reply)):
+            if text:
+                yield f"  {name + ':':<11} {truncate(one_line(strip_controls(text)), MAX_SHOWN_CHARS)}"
+        yield ""

@@ -9,7 +9,7 @@ from turngate.cli.main import COMMANDS
 
 SHELLS = ["bash", "zsh", "fish"]
 # These two read their words themselves.
-_OWN_OPTIONS = {"hook": ("--host", "--project", "--timeout", "--help"), "gate": ("--help",)}
+_OWN_OPTIONS = {"hook": ("--host", "--project", "--timeout", "--exit-code", "--help"), "gate": ("--help",)}
 
 
 class Node(NamedTuple):

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -55,7 +56,7 @@ def declare(parser: Parser) -> None:
     )
     parser.description = """\
 Explain why each hook will or won't run, or won't do what you meant, one line per hook, and what to do about it.
-With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is, then with a
+With --prove, run each gate of a stop in a temporary copy of the project: first as it is, then with a
 failure that it should find (a failing test, an open checklist item, a dirty tree).
 With --host, also examine the settings of an agent program: whether `turngate hook` is there and will run (trust,
 timeout, program), and which other stop hooks cannot block. Below that come the hooks that
@@ -92,8 +93,11 @@ def run(options: argparse.Namespace) -> int:
             project, dialect=dialect, plugin_dirs=plugin_folders(options.plugin_dir), extra=options.settings
         )
         settings = reviewed.settings
-        diagnosis = _diagnose(reviewed, project)
+        histories = Histories(project, state_folder())
+        diagnosis = _diagnose(reviewed, project, histories)
         facts = inspect_turngate(state_folder(), settings.environ_of_models(os.environ))
+        if histories.unknown_program:
+            facts = (*facts, _unknown_program(*histories.unknown_program))
         host = diagnose_host(HOSTS[options.host], settings, project, os.environ) if options.host else None
         if host:
             diagnosis = with_host_events(diagnosis, host.host)
@@ -135,11 +139,16 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_PROBLEMS if has_problem else EXIT_ALLOWED
 
 
-def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
+def _unknown_program(when: float, program: str) -> Fact:
+    text = f"{program}; Turngate has blocked its agent on {time.strftime('%Y-%m-%d', time.localtime(when))}"
+    hint = "if its agent stops although a gate blocks, let it run `turngate hook --exit-code`"
+    return Fact("unknown program", text, hint=hint)
+
+
+def _diagnose(reviewed: ReviewedSettings, project: str, histories: Histories) -> Diagnosis:
     settings = reviewed.settings
     agent_types, _ = load_agent_types(project, settings.plugin_dirs, files=LOCAL)
     problems = (*find_problems(settings, project), *unignored_local_settings(project, settings.dialect.name))
-    histories = Histories(project, state_folder())
     scripts = (file for _, file in script_files(project, settings.dialect.name))
     files = (*settings_files(project, settings.dialect.name, files=LOCAL), *scripts)
     paths = {file.display_name: file.path for file in files}

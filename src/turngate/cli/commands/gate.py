@@ -90,7 +90,7 @@ async def _run(
     """Return the decision, and that for which it is a pass that holds."""
     name = (fields or {}).get("hook_event_name") or "Stop"
     if name not in (*STOP_EVENTS, *STARTS):
-        return Fault(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), None
+        return Fault(f"it answers at {', '.join(STOP_EVENTS)}, not at {name}"), None
     event = _read_stop(name, fields or {}, project)
     has_session = bool(fields and fields.get("session_id"))
     own = None if fields is None else _time_limit(fields)

@@ -15,6 +15,7 @@ from typing import Any
 from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, PROJECT_HELP, Parser, add_json_option
 from turngate.cli.console.conversation_text import counted, first_line, format_time, outcome_label
 from turngate.cli.project import nothing_is_configured, project_folder, recorded_project
+from turngate.cli.recorded_sessions import find_session, load_history
 from turngate.cli.review import check_person
 from turngate.core.events.hook_input import read_stop
 from turngate.core.hooks.kinds import CommandHook, PromptHook
@@ -25,19 +26,18 @@ from turngate.errors import UsageError
 from turngate.gates.library.goal import GOAL, define_proof
 from turngate.gates.run_gate import NO_ANSWER, make_context
 from turngate.gates.session_goal import NOT_MET, Goal, change_goal, read_goals, set_goal
-from turngate.history.journals import journal_folders, read_journal
+from turngate.history.journals import read_journal
 from turngate.models.resolve import JudgeModels
 from turngate.project.checkouts import find_top
 from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
 from turngate.shells.local import LocalShell
-from turngate.state.journal import JOURNAL_FILE
 from turngate.state.paths import session_folder, state_folder
 
 ACTIONS: dict[str, str | None] = {"status": "", "pause": "paused", "resume": "active", "clear": None}
 NEXT = "next"  # as the session of --for
 MAX_GOAL_CHARS = 4000
-RECENT_S = 3600  # since the last hook of a session that may still run
+RECENT_S = 3600  # since the last stop of a session that may still run
 MIN_NEW_ID_CHARS = 16  # of a session that was not seen yet; a shorter word is the beginning of an id
 NO_JUDGE = "a goal needs --proof CMD, or a model that judges it, such as `turngate.judge` in ~/.turngate/settings.json"
 
@@ -126,9 +126,7 @@ def _set(options: argparse.Namespace, project: str, state: str) -> list[str]:
     elif "is_in_session" not in options:
         _check_judge(project)
     is_known = "is_in_session" in options
-    session, seen = (
-        (options.session, "this one") if is_known else _choose_session(options.session, project, state)
-    )
+    session, seen = (options.session, "this one") if is_known else _choose_session(options.session, project)
     goal = set_goal(state, project, session, text, proof, _definition_of(proof, project, state))
     if goal is None:
         raise UsageError(f"the goal cannot be stored in {state}; set TURNGATE_STATE to another folder")
@@ -178,39 +176,25 @@ def _check_judge(project: str) -> None:
         raise UsageError(f"{NO_JUDGE}: {error}") from None
 
 
-def _choose_session(given: str | None, project: str, state: str) -> tuple[str | None, str]:
+def _choose_session(given: str | None, project: str) -> tuple[str | None, str]:
     """Return the session of a new goal and when it was seen; None: the next one. Raises UsageError."""
+    if given == NEXT:
+        return None, "not seen yet"
+    sessions = load_history(None if given else project).newest_first()
+    since = time.time() - RECENT_S
+    active = (each for each in sessions if given or (each.last > since and not _has_ended(each.folder)))
+    known = {each.id: f"last stop at {format_time(each.last)}" for each in active}
     if given:
-        known = {} if given == NEXT else _known_sessions(state)
-        found = [each for each in known if each == given] or [
-            each for each in known if each.startswith(given)
-        ]
-        if given == NEXT or (not found and len(given) >= MIN_NEW_ID_CHARS):
-            return None if given == NEXT else given, "not seen yet"
-        problem = f"{given} is the beginning of {counted(len(found), 'session')}"
-    else:
-        known = _known_sessions(state, time.time() - RECENT_S, project)
-        found = [*known]
-        problem = (
-            f"{len(found)} sessions were active here in the last hour; name one with --for, or --for {NEXT}"
+        found = find_session(given, known)
+        if found is None and len(given) < MIN_NEW_ID_CHARS:
+            raise UsageError(f"there is no session {given}; `turngate sessions` lists them")
+        return found or given, known.get(found or "", "not seen yet")
+    if len(known) > 1:
+        listed = "".join(f"\n  {each}  {seen}" for each, seen in known.items())
+        raise UsageError(
+            f"{len(known)} sessions were active here in the last hour; name one with --for, or --for {NEXT}{listed}"
         )
-    if len(found) == 1 or (not given and not found):
-        return (found[0], known[found[0]]) if found else (None, "")
-    raise UsageError("".join((problem, *(f"\n  {each}  {known[each]}" for each in found))))
-
-
-def _known_sessions(state: str, since: float = 0.0, project: str | None = None) -> dict[str, str]:
-    """Return the sessions whose hooks have run since a time, and when they did last."""
-    found = {}
-    for folder in journal_folders(state):
-        with suppress(OSError):
-            changed = os.stat(os.path.join(folder, JOURNAL_FILE)).st_mtime
-            if project and (changed < since or _has_ended(folder)):
-                continue
-            records = read_journal(folder, changed - 1).records if project else ()
-            if not project or any(each.get("project") == project for each in records):
-                found[os.path.basename(folder)] = f"last hook at {format_time(changed)}"
-    return found
+    return next(iter(known.items()), (None, ""))
 
 
 def _has_ended(folder: str) -> bool:

@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
 from turngate.cli.stop_cache import read_stamp, record_cached_stop, settings_state, stamp_path, write_stamp
-from turngate.core.constants import FAMILIES, GATES_BASE, IN_ACP, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
+from turngate.core.constants import (
+    FAMILIES,
+    GATES_BASE,
+    IN_ACP,
+    IN_HOOK,
+    IN_TOOL,
+    STOP_EVENTS,
+    STOPS_OF_START,
+)
 from turngate.errors import UsageError
 from turngate.gates.session_goal import Goal, goal_at
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalize, recognize, variable_of_command
@@ -27,10 +35,10 @@ from turngate.trust.session_record import (
     write_record,
 )
 
-EVENTS = (*STOP_EVENTS, *STOP_OF_START)  # that it answers
+EVENTS = (*STOP_EVENTS, *STOPS_OF_START)  # that it answers
 UNKNOWN_HOST = (
     "this is not the input of an agent program that Turngate knows, so the answer is the one that most programs "
-    "understand; name the program with --host if it is one of them"
+    "understand; name the program with --host if it is one of them, or use --exit-code if its agent stops although a gate blocks"
 )
 
 
@@ -39,7 +47,8 @@ def run(words: list[str]) -> int:
     if "--help" in words or "-h" in words:
         print(_help_text())
         sys.exit()
-    given_host, given_project, timeout = _read_options(words)
+    answers_by_exit_code = "--exit-code" in words
+    given_host, given_project, timeout = _read_options([each for each in words if each != "--exit-code"])
     fields, note = read_object_from_stdin()
     if fields is None:
         return _explain(note)
@@ -79,7 +88,9 @@ def run(words: list[str]) -> int:
             forget_count(count)
         return 0
     folders = (own if record else project, project, *others)
-    return _answer_event(name, timeout, fields, known, folders, record, count, stamp, goal)
+    return _answer_event(
+        name, timeout, fields, known, folders, record, count, stamp, goal, by_exit_code=answers_by_exit_code
+    )
 
 
 def _read_options(words: list[str]) -> tuple[str | None, str | None, str | None]:
@@ -88,7 +99,8 @@ def _read_options(words: list[str]) -> tuple[str | None, str | None, str | None]
     for word in rest:
         name, equals, value = word.partition("=")
         if name not in ("--host", "--project", "--timeout"):
-            raise UsageError(f"unrecognized argument: {word}, expected --host, --project or --timeout")
+            expected = "expected --host, --project, --timeout or --exit-code"
+            raise UsageError(f"unrecognized argument: {word}, {expected}")
         options[name] = value if equals else next(rest, "")
         if not options[name]:
             raise UsageError(f"{name} needs a value")
@@ -174,6 +186,8 @@ def _answer_event(
     count: str,
     stamp: str | None,
     goal: Goal | None,
+    *,
+    by_exit_code: bool,
 ) -> int:
     """Ask the hooks and print the answer in the language of the host. `count`, `stamp`: files kept for this agent.
 
@@ -188,12 +202,14 @@ def _answer_event(
     from turngate.engine import ask_hooks  # noqa: PLC0415
     from turngate.gates.goal_rule import with_goal  # noqa: PLC0415
     from turngate.hosts.all_hosts import PORTABLE, find_host  # noqa: PLC0415
+    from turngate.hosts.host import write_exit_code  # noqa: PLC0415
     from turngate.hosts.stop import HostStop, answer_host_event, held_pass, rules_at  # noqa: PLC0415
     from turngate.ports import World  # noqa: PLC0415
     from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
     from turngate.trust.load import load_held  # noqa: PLC0415
 
     host = find_host(name) if name else PORTABLE
+    is_unknown = host is PORTABLE and not by_exit_code
     limit = _time_limit(timeout, host.own_timeout_s)
     own, project, *others = folders
     state = settings_state(project) if stamp else None  # before they are read
@@ -225,9 +241,14 @@ def _answer_event(
 
     async def ask() -> tuple[HostStop | None, World]:
         async with open_world(project, settings) as world:
-            world.logs, world.time_limit, world.records_trees = False, limit, True
+            world.logs, world.time_limit, world.records_trees, world.host = False, limit, True, name or ""
             asked = with_goal(settings, goal)
-            return await answer_host_event(host, fields, known, asked, world, count, ask_others), world
+            stop = await answer_host_event(host, fields, known, asked, world, count, ask_others)
+            if is_unknown and world.store and stop and stop.answer.decision == "block":
+                program = str(fields.get("client_type") or f"its input has {', '.join(fields)}")[:500]
+                entry = {"kind": "notice", "event": known["hook_event_name"], "unknown_program": program}
+                world.store.record(session, {**entry, "text": f"{program}: {UNKNOWN_HOST}"})
+            return stop, world
 
     ended = run_until_signal(ask(), for_host=True)
     if isinstance(ended, signal.Signals):
@@ -238,8 +259,9 @@ def _answer_event(
         return 0
     if stamp and not settings.record_trees:  # otherwise each stop has its tree
         write_stamp(stamp, state, held_pass(stop, settings, world), project)
-    trouble = [*trouble_of(world), *([UNKNOWN_HOST] if host is PORTABLE else [])]
-    output = host.write_answer(replace(stop.answer, notices=(*stop.answer.notices, *trouble)))
+    trouble = [*trouble_of(world), *([UNKNOWN_HOST] if is_unknown else [])]
+    write_answer = write_exit_code if by_exit_code else host.write_answer
+    output = write_answer(replace(stop.answer, notices=(*stop.answer.notices, *trouble)))
     for text, stream in ((output.stderr, sys.stderr), (output.stdout, sys.stdout)):
         if text:
             print(text, file=stream)
@@ -263,7 +285,7 @@ def _help_text() -> str:
     from turngate.hosts.host import OWN_TIMEOUT_S  # noqa: PLC0415
 
     return f"""\
-usage: turngate hook [--host HOST] [--project DIR] [--timeout SECONDS]
+usage: turngate hook [--host HOST] [--project DIR] [--timeout SECONDS] [--exit-code]
 
 Runs as a stop hook inside another agent program. `turngate install HOST` adds it to that program's settings.
 It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .mux, and answers in the program's
@@ -279,6 +301,8 @@ Options:
   --project DIR        the project's folder (default: the nearest one with settings, upward
                        from the folder that the program names)
   --timeout SECONDS    time limit for all hooks together (default: {OWN_TIMEOUT_S:g}; in Qwen Code: 55)
+  --exit-code          block with exit code 2 and the reason on stderr: for a program that
+                       is not in this list, and whose agent stops although a gate blocks
 
 Examples:
   turngate install claude                   add the line to ~/.claude/settings.json, for all projects
@@ -289,6 +313,7 @@ Examples:
 Exit codes:
   0   there is an answer on stdout; an empty one means that the agent may stop
   1   wrong usage, no event on stdin, or an internal error: stdout is empty
+  2   with --exit-code, and in Kimi Code: the agent must not stop; the reason is on stderr
   64  the agent's own command passed the event on stdin, so nothing was checked or counted
   128 + N  ended by signal N: 130 interrupted, 143 terminated
 """

@@ -194,7 +194,9 @@ def _install(place: Place, options: argparse.Namespace) -> int:
     record_file = record_path(state_folder(), place.path)
     try:
         entries = entries_for(place.host, place.level, program)
-        change = plan_install(place.text(), entries, place.host.new_file, read_record(record_file))
+        record = read_record(record_file)
+        host = place.host
+        change = plan_install(place.text(), entries, host.new_file, record, host.file_format)
     except UnsuitableSettings as error:
         raise _unsuitable(place, error) from None
     if not change.is_needed:
@@ -305,7 +307,7 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     record_file = record_path(state_folder(), place.path)
     record = read_record(record_file)
     try:
-        change = plan_uninstall(place.text(), place.host.new_file, record)
+        change = plan_uninstall(place.text(), place.host.new_file, record, place.host.file_format)
     except UnsuitableSettings as error:
         raise _unsuitable(place, error) from None
     if not change.is_needed:
@@ -345,6 +347,8 @@ def find_place(host: Host, level: Level | None) -> Place:
     """Return the settings file of a level, by default the user's. Raises UsageError."""
     project = enclosing_project()
     level = level or "user"
+    if level not in host.files:
+        raise UsageError(f"{host.title} has no settings of a project; leave out --{level}")
     if level == "project" and project is None:
         project = _current_folder()
         if real_path(project) == _home():
@@ -402,7 +406,7 @@ def all_places(host: Host, project: str | None) -> Iterator[Place]:
 def has_line(place: Place) -> bool:
     """Return whether the line is there; a file that cannot be read runs no hooks either."""
     try:
-        return bool(hook_lines(place.text() or ""))
+        return bool(hook_lines(place.text() or "", place.host.file_format))
     except (UnsuitableSettings, UsageError):
         return False
 

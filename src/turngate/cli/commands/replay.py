@@ -1,7 +1,6 @@
 """`turngate replay`: ask the gates of today about an earlier stop, with the files that the project had then."""
 
 import argparse
-import contextlib
 import json
 import os
 import signal
@@ -10,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
-from turngate.cli.commands.sessions import find_session
 from turngate.cli.console.conversation_text import counted, format_time, label_style
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
+from turngate.cli.recorded_sessions import find_session
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line, strip_controls, truncate
@@ -55,21 +54,17 @@ Exit codes:
     add("session", metavar="SESSION", help="the beginning of the id of a session, as in `turngate log`")
     add("number", nargs="?", type=int, metavar="N", help="the number of the stop (default: list them)")
     add("gates", nargs="*", metavar="GATE", help="only these gates, by name or id")
-    add(
-        "--project",
-        metavar="DIR",
-        help="copy this checkout of the repository (default: where the agent stopped)",
-    )
+    checkout = "copy this checkout of the repository (default: where the agent stopped)"
+    add("--project", metavar="DIR", help=checkout)
     add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     state = state_folder()
-    names = map(os.path.basename, journal_folders(state))
-    session = find_session(options.session, names)
+    session = find_session(options.session, map(os.path.basename, journal_folders(state)))
     if session is None:
         raise UsageError(
-            f"there is no session {options.session} with a journal; `turngate log` shows the last one"
+            f"there is no session {options.session} with a journal; `turngate sessions` lists them"
         )
     stops = recorded_stops(read_journal(session_folder(state, session)).records)
     if options.number is None:
@@ -80,34 +75,32 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"the files of stop {options.number} of session {session} were not recorded; {known}"
         )
-    project = os.path.abspath(options.project or stop["project"])
+    project, what = (
+        os.path.abspath(options.project or stop["project"]),
+        f"stop {options.number} of session {session}",
+    )
     try:
         found = _replay(stop, project, options.gates)
     except NoTree as error:
-        print(
-            f"the files of stop {options.number} of session {session} cannot be checked out: {error}",
-            file=sys.stderr,
-        )
+        print(f"the files of {what} cannot be checked out: {error}", file=sys.stderr)
         return EXIT_NOT_ENFORCED
     if isinstance(found, signal.Signals):
         print(f"turngate: ended by {found.name}; the copy of the project is removed", file=sys.stderr)
         return 128 + found
     runs, left_out = found
-    gates = [_compare(run, stop["tree"]["outcomes"]) for run in runs]
+    then = stop["tree"]["outcomes"]
+    gates = [_compare(run, then) for run in runs]
+    others = [] if options.gates else [name for name in then if name not in {each["gate"] for each in gates}]
     if options.json:
         about = {"session": session, "stop": options.number, **_about(stop)}
         print(json.dumps({**about, "project": project, "gates": gates, "left_out": left_out}, indent=2))
     else:
-        heading = f"stop {options.number} of session {session}, {format_time(stop['time'])}"
-        print(paint(f"{heading}, in a copy of {strip_controls(project)}", "bold"))
-        print("\n".join(_report(gates, left_out)))
-        asked = {gate["gate"] for gate in gates}
-        if others := [name for name in stop["tree"]["outcomes"] if name not in asked and not options.gates]:
-            print(strip_controls(f"asked then and not now: {', '.join(others)}"))
-    if any(gate["is_same"] is False for gate in gates):
-        has_answers = all(gate["now"] in _ANSWERS for gate in gates if gate["is_same"] is False)
-        return EXIT_PROBLEMS if has_answers else EXIT_NOT_ENFORCED
-    return EXIT_ALLOWED
+        print(paint(f"{what}, {format_time(stop['time'])}, in a copy of {strip_controls(project)}", "bold"))
+        print("\n".join(_report(gates, left_out, others)))
+    differ = [gate["now"] for gate in gates if gate["is_same"] is False]
+    if not differ:
+        return EXIT_ALLOWED
+    return EXIT_PROBLEMS if {*differ} <= {*_ANSWERS} else EXIT_NOT_ENFORCED
 
 
 _ANSWERS = ("allow", "block", "advise", "halt", "would_block")
@@ -122,11 +115,8 @@ def _replay(
     settings = with_running_gates_held(load_reviewed(project, dialect="turngate"))
     rules = _choose(settings, stop["event"], names)
     try:
-        with contextlib.ExitStack() as stack:
-            with show_if_slow("copying the project"):
-                copy = stack.enter_context(copy_project(project))
-            with show_if_slow("running the gates"):
-                return run_until_signal(ReplayCopy(project, copy, settings).ask(stop, rules))
+        with show_if_slow("running the gates in a copy of the project"), copy_project(project) as copy:
+            return run_until_signal(ReplayCopy(project, copy, settings).ask(stop, rules))
     except OSError as error:
         raise NoTree(f"the project cannot be copied: {error.strerror or error}") from error
 
@@ -172,24 +162,23 @@ def _label(name: str | None) -> str:
     return str(OUTCOME_LABELS.get(name, name)) if name else "not asked"  # type: ignore[call-overload] # of a later version
 
 
-def _report(gates: Sequence[dict[str, Any]], left_out: Iterable[str]) -> Iterator[str]:
+def _report(gates: Sequence[dict[str, Any]], left_out: Iterable[str], others: Sequence[str]) -> Iterator[str]:
     width = max((len(gate["gate"]) for gate in gates), default=0)
     for gate in gates:
         then, now = _label(gate["then"]), _label(gate["now"])
         mark = "  differs" if gate["is_same"] is False else ""
-        name = f"{strip_controls(gate['gate']):<{width}}"
-        yield f"{name}  {then:<13}  {paint(now, label_style(now))}{mark}"
+        yield f"{strip_controls(gate['gate']):<{width}}  {then:<13}  {paint(now, label_style(now))}{mark}"
         if gate["reason"] and gate["is_same"] is not True:
             yield f"  {truncate(one_line(strip_controls(gate['reason'])), MAX_REASON_CHARS)}"
     yield from (f"left out, because it leads out of the copy: {strip_controls(link)}" for link in left_out)
     compared = [gate["is_same"] for gate in gates if gate["is_same"] is not None]
+    differ = compared.count(False)
     if not compared:
         yield "no gate to compare: none of these was asked at that stop"
-    elif all(compared):
+    elif not differ:
         yield paint("same answer as then", "good")
     else:
-        wrong = counted(compared.count(False), "gate")
-        yield paint(
-            f"{wrong} of {len(compared)} {'answers' if compared.count(False) == 1 else 'answer'} differently than then",
-            "alert",
-        )
+        answer = "answers" if differ == 1 else "answer"
+        yield paint(f"{counted(differ, 'gate')} of {len(compared)} {answer} differently than then", "alert")
+    if others:
+        yield strip_controls(f"asked then and not now: {', '.join(others)}")

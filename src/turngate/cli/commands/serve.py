@@ -20,9 +20,9 @@ from turngate.cli.review.entries import PENDING
 from turngate.doctor.reviewed_settings import review_settings
 from turngate.errors import UsageError
 from turngate.history.sessions import History
-from turngate.serve.demo import write_sample
+from turngate.serve.sample import write_sample
 from turngate.serve.server import Server, make_file
-from turngate.serve.views import Sources, Views
+from turngate.serve.views import Views
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import state_folder
 
@@ -76,11 +76,11 @@ def _views(options: argparse.Namespace) -> Iterator[Views]:
     if options.demo:
         with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
             write_sample(folder, time.time())
-            yield Views(History(folder), Sources(lambda project: ["deploy"] * project.endswith("api")))
+            yield Views(History(folder), lambda project: ["deploy"] * project.endswith("api"))
         return
     project = recorded_project(options.project) if options.project else project_folder(None)
     shown = None if options.all else project
-    yield Views(History(state_folder(), shown), Sources(_pending, _subagents), shown)
+    yield Views(History(state_folder(), shown), _pending, _subagents, shown)
 
 
 def _print_address(address: str) -> None:
@@ -118,15 +118,10 @@ def _read_pending(project: str, _interval: int) -> tuple[str, ...]:
 
 def _subagents(session: str) -> list[dict[str, Any]]:
     """Return the subagents of a session that the registry still has."""
+    found = []
     with contextlib.suppress(UsageError):
-        return [
-            {
-                "agent": each.last.agent_id,
-                "parent": each.last.parent_agent,
-                "label": each.title,
-                "state": each.state,
-            }
-            for each in all_subagents()
-            if each.last.parent == session
-        ]
-    return []
+        for each in all_subagents():
+            if each.last.parent == session:
+                about = {"agent": each.last.agent_id, "parent": each.last.parent_agent}
+                found.append({**about, "label": each.title, "state": each.state})
+    return found

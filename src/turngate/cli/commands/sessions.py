@@ -5,36 +5,38 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from turngate.agent.session_store import SessionSummary, list_sessions, prune_sessions
+from turngate._frozen_dataclass import frozen
+from turngate.agent.session_store import list_sessions, prune_sessions
 from turngate.cli.arguments import EXIT_ERRORS, LISTED_PROJECT_HINT, Parser, add_json_option
-from turngate.cli.console.conversation_text import counted, format_time
+from turngate.cli.console.conversation_text import counted, format_table, format_time
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import project_folder, recorded_project
+from turngate.cli.recorded_sessions import MAX_LISTED_IDS, find_session, load_history
 from turngate.cli.review import check_person
 from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.text import one_line, printable, truncate
 from turngate.errors import UsageError
+from turngate.history.sessions import OWN_HOST
 from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
 from turngate.state.paths import state_folder
 from turngate.transcript.reader import message_of, read_records
 
-_Row = tuple[str, str, str, str]
-_HEADINGS: _Row = ("CHANGED", "ID", "PROJECT", "FIRST MESSAGE")
-MIN_ID_CHARS = 8
-MIN_CELL_CHARS = 8  # of a project or a message, in a very narrow terminal
-MAX_PROJECT_CHARS = 200  # of a path in the table
+MIN_ID_CHARS, MAX_ID_CHARS = 8, 64  # of an id in a narrow terminal
+MAX_CELL_CHARS = 200  # of a project, gates or a message
+CELL_CHARS = (80, 60, 40, 30, 24, 20, 16, 12, 8)  # in a narrow terminal
 MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
 
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-List, show or remove earlier conversations, including those started with -p. Each is a folder below ~/.local/state/turngate
-(or TURNGATE_STATE) with the transcript and the journal of its hooks. `turngate run --resume --session ID`
-continues one; `turngate log ID` shows what its hooks did."""
+List, show or remove earlier conversations of `turngate run`, including those started with -p, and list the sessions of
+other agent programs whose stops Turngate has checked. Each is a folder below ~/.local/state/turngate (or TURNGATE_STATE)
+with the journal of its hooks and, of `turngate run`, the transcript, which `turngate run --resume --session ID` continues.
+`turngate log ID` shows what the hooks did."""
     parser.epilog = f"""\
 Examples:
   turngate sessions                   all of them, the newest first
@@ -71,56 +73,88 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read_all() -> list[SessionSummary]:
+@frozen
+class ListedSession:
+    """A conversation of `turngate run`, or a session of another program, of which there is only a journal."""
+
+    session_id: str
+    changed: float
+    size: int
+    host: str
+    project: str
+    gates: tuple[str, ...]
+    result: str  # of its last stop
+    first: str  # the start of the user's first message, or of the agent's last answer
+    path: str  # of the conversation; "": there is none
+
+
+def _read_all() -> list[ListedSession]:
+    """Return the sessions of all programs, the newest first."""
+    history = load_history()
     with show_if_slow("reading the sessions"):
-        return list_sessions(state_folder())
+        own = {each.session_id: each for each in list_sessions(state_folder())}
+    found = [
+        ListedSession(
+            name,
+            each.changed,
+            each.size,
+            OWN_HOST,
+            each.project,
+            *((seen.gates, seen.results[-1] if seen.results else "") if seen else ((), "")),
+            each.first,
+            each.path,
+        )
+        for name, each in own.items()
+        for seen in [history.sessions.get(name)]
+    ]
+    for name, seen in history.sessions.items():
+        if name not in own:
+            result = seen.results[-1] if seen.results else ""
+            about = (seen.host, seen.project, seen.gates, result, seen.title)
+            found.append(ListedSession(name, seen.last, 0, *about, ""))
+    return sorted(found, key=lambda session: -session.changed)
 
 
 def _list(project: str | None, *, as_json: bool) -> None:
-    sessions = _read_all()
-    if project:
-        folder = recorded_project(project)
-        sessions = [session for session in sessions if session.project == folder]
+    folder = recorded_project(project) if project else None
+    sessions = [session for session in _read_all() if folder in (None, session.project)]
     if as_json:
         print(json.dumps([vars(session) for session in sessions], indent=2))
     elif sessions:
-        print("\n".join(format_table(sessions)))
+        print("\n".join(format_sessions(sessions)))
     else:
-        where = f" of {recorded_project(project)}" if project else ""
+        where = f" of {folder}" if folder else ""
         print(f"there are no sessions{where} yet; `turngate run` starts one")
 
 
-def format_table(sessions: Sequence[SessionSummary]) -> Iterator[str]:
-    rows = [_HEADINGS]
-    for session in sessions:
-        project = _truncate_left(printable(_below_home(session.project)), MAX_PROJECT_CHARS)
-        rows.append(
-            (format_time(session.changed, "%Y-%m-%d %H:%M"), session.session_id, project, session.first)
-        )
-    if sys.stdout.isatty():
-        rows = _fit(rows, shutil.get_terminal_size().columns)
-    widths = _widths(rows)
-    for row in rows:
-        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+def format_sessions(sessions: Sequence[ListedSession]) -> list[str]:
+    """Return the lines of the table, in a terminal with ids and cells so short that each row is one line."""
+    lines = list(_table(sessions, MAX_CELL_CHARS, MAX_CELL_CHARS))
+    if not sys.stdout.isatty():
+        return lines
+    columns, ids = shutil.get_terminal_size().columns, {session.session_id for session in sessions}
+    unique = next(
+        n
+        for n in range(MIN_ID_CHARS, MAX_CELL_CHARS)
+        if n >= MAX_ID_CHARS or len({each[:n] for each in ids}) == len(ids)
+    )
+    for limit in CELL_CHARS:
+        if max(map(len, lines)) > columns:
+            lines = list(_table(sessions, unique, limit))
+    return [truncate(line, columns) for line in lines]
 
 
-def _widths(rows: Sequence[_Row]) -> list[int]:
-    return [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-
-def _fit(rows: Sequence[_Row], columns: int) -> list[_Row]:
-    """Shorten ids to unique beginnings, then projects from the left and messages, so that each row is one line."""
-    changed, ids, projects, _ = _widths(rows)
-    if sum(_widths(rows)) + 6 <= columns:
-        return list(rows)
-    names = [row[1] for row in rows[1:]]
-    ids = next((n for n in range(MIN_ID_CHARS, ids) if len({name[:n] for name in names}) == len(names)), ids)
-    room = max(2 * MIN_CELL_CHARS, columns - changed - ids - 6)
-    projects = min(projects, room // 2)
-    return [
-        (when, name[:ids], _truncate_left(project, projects), truncate(first, room - projects))
-        for when, name, project, first in rows
+def _table(sessions: Sequence[ListedSession], id_chars: int, cell_chars: int) -> Iterator[str]:
+    columns = [
+        ("CHANGED", [format_time(each.changed, "%Y-%m-%d %H:%M") for each in sessions]),
+        ("ID", [each.session_id[:id_chars] for each in sessions]),
+        ("HOST", [each.host for each in sessions]),
+        ("RESULT", [each.result for each in sessions]),
+        ("PROJECT", [_truncate_left(printable(_below_home(each.project)), cell_chars) for each in sessions]),
+        ("GATES", [truncate(printable(", ".join(each.gates)), cell_chars) for each in sessions]),
+        ("ABOUT", [truncate(printable(each.first), cell_chars) for each in sessions]),
     ]
+    return format_table([column for column in columns if any(column[1])], left=len(columns))
 
 
 def _truncate_left(text: str, limit: int) -> str:
@@ -158,6 +192,10 @@ def _show(session_id: str | None) -> None:
         raise UsageError("which session? `turngate sessions show ID`; `turngate sessions` lists them")
     paths = {session.session_id: session.path for session in _read_all()}
     found = find_session(session_id, paths)
+    if found and not paths[found]:
+        raise UsageError(
+            f"the conversation of {found} is with its program; `turngate log {found}` shows what its hooks did"
+        )
     for record in read_records(paths[found] if found else find_subagent(session_id)[1]):
         _print_message(message_of(record))
 
@@ -178,24 +216,6 @@ def _print_message(message: Message | None) -> None:
                 print(f"  {state}: {one_line(result.content, MAX_TOOL_CHARS)}")
         case None:  # a record that is not part of the conversation
             pass
-
-
-MAX_LISTED_IDS = 10
-
-
-def find_session(given: str, ids: Iterable[str]) -> str | None:
-    """Return the session with this id, or the only one whose id starts so. None: there is none.
-
-    Raises UsageError, which lists them, if there are several.
-    """
-    matches = sorted({each for each in ids if each.startswith(given)})
-    if given in matches:
-        return given
-    if len(matches) > 1:
-        lines = "".join(f"\n  {each}" for each in matches[:MAX_LISTED_IDS])
-        more = f"\n  and {len(matches) - MAX_LISTED_IDS} more" if len(matches) > MAX_LISTED_IDS else ""
-        raise UsageError(f"{given} matches {len(matches)} sessions; there are{lines}{more}")
-    return matches[0] if matches else None
 
 
 def find_subagent(given: str) -> tuple[str, str]:

@@ -125,10 +125,13 @@ def _read(project: str) -> Status:
 
 def _hosts(project: str) -> Iterator[HostStatus]:
     settings = load_layers(project_path(project, LOCAL), dialect="host", files=LOCAL).merge()
+    seen = set[str]()  # VS Code has the files of Claude Code
     for host in HOSTS.values():
         diagnosis = diagnose_files(host, settings, project, os.environ)
         lines = [hook for hook in diagnosis.hooks if hook.hook.is_turngate]
-        own = [line for line in lines if line.hook.file.owner is host]
+        files_of_host = {line.hook.file.path for line in lines if line.hook.file.owner is host}
+        own = files_of_host - seen
+        seen |= files_of_host
         own_files = [each for each in diagnosis.problems if each.file in host.files.values()]
         unread = [f"{each.file} {each.message}" for each in own_files if each.event is None]
         if not (own or unread or any(map(shutil.which, host.programs or (host.name,)))):

@@ -19,7 +19,7 @@ from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import own_sequence, paint
 from turngate.core.text import truncate
 from turngate.history.sessions import History
-from turngate.history.stats import date_of
+from turngate.history.stats import date_of, merge_days
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import state_folder
 
@@ -27,6 +27,7 @@ DAY_S = 86_400  # what is older is not read
 RECENT_S = 900  # a session is shown for so long after its last stop
 INTERVAL_S = 1.0
 STYLES = {"blocked": "bad", "allowed": "good", "cached": "good", "running": "notice"}
+_ENDS = (b"q", b"Q", b"")
 OPEN, HOME, CLOSE = "\033[?1049h\033[?25l", "\033[H\033[J", "\033[?25h\033[?1049l"
 
 
@@ -52,36 +53,25 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_read(history), indent=2, default=vars))
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        with _own_screen():
-            run_until_signal(_watch(history))
+        run_until_signal(_watch(history))
     else:
         print("\n".join(paint(text, style) for text, style in _lines(_read(history))))
     return 0
 
 
 async def _watch(history: History) -> None:
-    pressed = asyncio.Event()
-
-    def read_key() -> None:
-        if (keys := os.read(0, 64).lower()) == b"" or b"q" in keys:
-            pressed.set()
-
-    asyncio.get_running_loop().add_reader(0, read_key)
-    while not pressed.is_set():
-        columns, rows = shutil.get_terminal_size()
-        lines = [paint(truncate(text, columns), style) for text, style in _lines(_read(history))][: rows - 1]
-        print(own_sequence(HOME, sys.stdout), "\n".join(lines), sep="", end="", flush=True)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(pressed.wait(), INTERVAL_S)
-
-
-@contextlib.contextmanager
-def _own_screen() -> Iterator[None]:
-    before = termios.tcgetattr(0)
+    """Show what runs once a second, on a screen of its own, until the user presses q."""
+    before, pressed = termios.tcgetattr(0), asyncio.Event()
     tty.setcbreak(0)
+    asyncio.get_running_loop().add_reader(0, lambda: pressed.set() if os.read(0, 64) in _ENDS else None)
     try:
-        print(own_sequence(OPEN, sys.stdout), end="", flush=True)
-        yield
+        print(own_sequence(OPEN, sys.stdout), end="")
+        while not pressed.is_set():
+            columns, rows = shutil.get_terminal_size()
+            lines = [paint(truncate(text, columns), style) for text, style in _lines(_read(history))]
+            print(own_sequence(HOME, sys.stdout), "\n".join(lines[: rows - 1]), sep="", end="", flush=True)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(pressed.wait(), INTERVAL_S)
     finally:
         print(own_sequence(CLOSE, sys.stdout), end="", flush=True)
         termios.tcsetattr(0, termios.TCSADRAIN, before)
@@ -90,34 +80,31 @@ def _own_screen() -> Iterator[None]:
 def _read(history: History) -> dict[str, Any]:
     with os_errors_as_usage_errors(state_folder()):
         list(history.refresh())
-    now = time.time()
-    today = [each.days[date_of(now)] for each in history.newest_first() if date_of(now) in each.days]
-    shown = [each for each in history.newest_first() if each.running or now - each.last < RECENT_S]
+    now, sessions = time.time(), history.newest_first()
+    shown = [each for each in sessions if each.running or now - each.last < RECENT_S]
+    today = merge_days([{date: each.days[date]} for each in sessions if (date := date_of(now)) in each.days])
+    keys = ("id", "host", "project", "title", "last", "results", "running")
     return {
         "time": now,
-        "stops": sum(day.stops for day in today),
-        "blocked": sum(day.blocked for day in today),
-        "sessions": [
-            {"id": each.id, "project": each.project, "title": each.title, "last": each.last}
-            | {"results": each.results, "running": each.running}
-            for each in shown
-        ],
+        "stops": today["stops"],
+        "blocked": today["blocked"],
+        "sessions": [{key: getattr(each, key) for key in keys} for each in shown],
     }
 
 
 def _lines(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield each line with its style."""
     now, sessions = seen["time"], seen["sessions"]
-    clock, running = (
-        time.strftime("%H:%M:%S", time.localtime(now)),
-        sum(len(each["running"]) for each in sessions),
-    )
+    running = sum(len(each["running"]) for each in sessions)
     today = f"today {counted(seen['stops'], 'stop')}, {seen['blocked']} blocked"
-    yield f"{clock}  {counted(running, 'gate')} running, {today}", "bold"
+    yield (
+        f"{time.strftime('%H:%M:%S', time.localtime(now))}  {counted(running, 'gate')} running, {today}",
+        "bold",
+    )
     for each in sessions:
         result = each["results"][-1] if each["results"] else ""
         age = "now" if each["running"] else f"{max(0, now - each['last']):.0f} s ago"
-        about = flat(f"{each['id'][:8]:8}  {each['project']}  {each['title']}")
+        about = flat(f"{each['id'][:8]:8}  {each['host']:8}  {each['project']}  {each['title']}")
         yield f"{result:12} {age:>9}  {about}", STYLES.get(result, "notice")
         for run in each["running"]:
             limit = f" (at most {run.limit:g} s)" if run.limit else ""

@@ -25,6 +25,7 @@ HELP = """\
 /help                    show this help
 /hooks                   show, approve and reject hooks; name their problems
 /goal [GOAL --proof CMD]  hold the agent until a goal is met; /goal clear drops it
+/more, /accept WHY       where hooks still block at the limit: send the agent back again, or accept it
 /compact [INSTRUCTIONS]  summarize the conversation; INSTRUCTIONS: what to keep
 /clear                   clear the conversation
 /output                  show all that the last tool has printed or changed
@@ -41,6 +42,7 @@ message to the agent.
 Messages that you type while the agent works are answered afterward. A message
 that begins with a space is never read as a command and not kept in the history."""
 ANSWERS = "yes continues, no ends it; anything else is a message to the agent"
+AT_LIMIT = "/more sends the agent back as often again, /accept WHY accepts it; otherwise it stays open in `turngate log --open`"
 MAX_DESCRIPTION_CHARS = 100
 
 
@@ -107,6 +109,15 @@ def first_line(text: str, limit: int = MAX_TOOL_CHARS) -> str:
 def counted(number: int, noun: str) -> str:
     """Return `1 hook`, `2 hooks`."""
     return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def format_table(columns: Sequence[tuple[str, Sequence[str]]], left: int = 1) -> Iterator[str]:
+    """Yield the lines of a table; the first columns are aligned on the left, the others on the right."""
+    widths = [max(len(heading), *map(len, cells)) for heading, cells in columns]
+    rows = zip(*(cells for _, cells in columns), strict=True)
+    for row in ([heading for heading, _ in columns], *rows):
+        cells = (f"{cell:{'<' if place < left else '>'}{widths[place]}}" for place, cell in enumerate(row))
+        yield "  ".join(cells).rstrip()
 
 
 def format_time(seconds: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:

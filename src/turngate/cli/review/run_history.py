@@ -57,8 +57,15 @@ class Histories:
 
     def __init__(self, project: str, state: str) -> None:
         self._by_name: dict[tuple[HookName, bool], History] = {}
+        self.unknown_program: tuple[float, str] | None = (
+            None  # the last block in one, and what is known of it
+        )
         for record in _records(project, state):
             with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # a damaged line
+                if record["kind"] == "notice":
+                    unknown = float(record["time"]), str(record["unknown_program"])
+                    self.unknown_program = max(self.unknown_program or unknown, unknown)
+                    continue
                 key = _name_of_record(record), record["kind"] == "background"
                 reason = record.get("reason")
                 run = PastRun(
@@ -89,7 +96,7 @@ def _name_of_record(record: Mapping[str, Any]) -> HookName:
 
 
 def _records(project: str, state: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the runs of hooks in a project. Other lines are not parsed."""
+    """Yield the runs of hooks in a project, and the notices about it."""
     field = f'"project":{json.dumps(project, ensure_ascii=False)}'.encode("utf-8", "replace")
     for line in _lines(state):
         if field not in line or b'"kind":"verdict"' in line:
@@ -98,8 +105,8 @@ def _records(project: str, state: str) -> Iterator[Mapping[str, Any]]:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        is_run = isinstance(record, dict) and record.get("kind") in ("hook", "background")
-        if is_run and record.get("project") == project:
+        is_known = isinstance(record, dict) and record.get("kind") in ("hook", "background", "notice")
+        if is_known and record.get("project") == project:
             yield record
 
 

@@ -5,7 +5,7 @@ from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, get_args
 
 from turngate._frozen_dataclass import frozen
-from turngate.core.constants import EVENTS
+from turngate.core.constants import EVENTS, TEAM_EVENTS
 
 SubagentOutcome = Literal["ok", "error", "timeout"]
 HookEvent = str  # the name of an event: a key of `EVENTS`, and of the hooks in `Options`
@@ -55,6 +55,8 @@ class StopEvent:
     continuation_count: int = 0
     limit: int | None = None
     subagent: Subagent | None = None
+    team_event: str = ""  # one of `TEAM_EVENTS`: it is this stop in a team of Claude Code …
+    team_fields: Mapping[str, str] | None = None  # … with these fields, such as `task_id` and `teammate_name`
     prompt_id: str | None = None
     effort: str | None = None
     usage: Mapping[str, int] | None = None
@@ -80,11 +82,11 @@ class StopEvent:
 
     @property
     def name(self) -> str:
-        return "Stop" if self.subagent is None else "SubagentStop"
+        return self.team_event or ("Stop" if self.subagent is None else "SubagentStop")
 
     @property
     def subject(self) -> str | None:
-        return None if self.subagent is None else self.subagent.type
+        return None if self.subagent is None or self.team_event else self.subagent.type
 
     @property
     def last_text(self) -> str:
@@ -96,6 +98,11 @@ class StopEvent:
     def stopping_transcript(self) -> str:
         """Return the path of the transcript of the agent that stops."""
         return self.subagent.transcript_path if self.subagent else self.transcript_path
+
+
+def team_event(name: str) -> str:
+    """Return the `team_event` of the stop with this name."""
+    return name if name in TEAM_EVENTS else ""
 
 
 @frozen(kw_only=True)

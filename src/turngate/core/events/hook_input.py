@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, assert_never
 
-from turngate.core.constants import IN_HOOK
+from turngate.core.constants import IN_HOOK, TEAM_EVENTS, TEAM_FIELDS
 from turngate.core.dialect import Dialect
-from turngate.core.events.events import OTHER_EVENTS, Event, OtherEvent, StopEvent, Subagent
+from turngate.core.events.events import OTHER_EVENTS, Event, OtherEvent, StopEvent, Subagent, team_event
 from turngate.core.settings import Payload, Settings
 
 # The order of keys in Claude Code 2.1.325; others follow.
@@ -57,6 +57,7 @@ def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
         "continuation_count": event.continuation_count,
         "max_continuations": event.limit,
         **_subagent_fields(event, dialect),
+        **(event.team_fields or {}),
         "prompt_id": event.prompt_id or None,
         "effort": {"level": event.effort} if event.effort else None,
         "usage": event.usage,
@@ -192,6 +193,7 @@ def read_stop(name: str, payload: dict[str, Any], *, cwd: str) -> StopEvent:
     """Return the stop that a JSON object describes, as `read_event`."""
     values = _read_values(name, payload)
     common = _read_common(name, values, cwd)
+    is_of_teammate = name in TEAM_EVENTS and "agent_id" in values
     return StopEvent(
         **common,
         stop_hook_active=values.get("stop_hook_active", False),
@@ -205,7 +207,11 @@ def read_stop(name: str, payload: dict[str, Any], *, cwd: str) -> StopEvent:
         tool_calls=values.get("tool_calls"),
         background_tasks=tuple(values.get("background_tasks", ())),
         session_crons=tuple(values.get("session_crons", ())),
-        subagent=_read_subagent(values) if name == "SubagentStop" else None,
+        subagent=_read_subagent(values) if name == "SubagentStop" or is_of_teammate else None,
+        team_event=team_event(name),
+        team_fields={key: values[key] for key in TEAM_FIELDS if key in values}
+        if name in TEAM_EVENTS
+        else None,
     )
 
 
@@ -241,7 +247,7 @@ FIELDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "last_assistant_message": _STRING,
     **dict.fromkeys(("continuation_count", "max_continuations"), (int, "a whole number")),
     **dict.fromkeys(("agent_id", "agent_type", "agent_transcript_path"), _STRING),
-    **dict.fromkeys(("parent_session_id", "parent_transcript_path"), _STRING),
+    **dict.fromkeys(("parent_session_id", "parent_transcript_path", *TEAM_FIELDS), _STRING),
     "outcome": (str, '"ok", "error" or "timeout"'),
     "prompt_id": _STRING,
     **dict.fromkeys(("effort", "usage"), (dict, "an object")),

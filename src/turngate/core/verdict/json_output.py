@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turngate.core.answers.report_types import Exited, printed
-from turngate.core.constants import STOP_EVENTS
+from turngate.core.constants import STOP_EVENTS, TEAM_EVENTS
 from turngate.core.conversation.messages import Evaluation
 from turngate.core.events.events import Event, StopEvent
 from turngate.core.hooks.kinds import (
@@ -95,9 +95,13 @@ def evaluation_json(spent: Evaluation) -> dict[str, Any]:
 
 
 def agent_json(event: Event) -> dict[str, str]:
-    """Return which subagent stops, for the journal; for the main agent, which the session names, nothing."""
-    agent = event.subagent if isinstance(event, StopEvent) else None
-    return {"agent_id": agent.id, "agent_type": agent.type} if agent else {}
+    """Return which subagent, task or teammate stops, for the journal; for the main agent, which the session names, nothing."""
+    if not isinstance(event, StopEvent):
+        return {}
+    team = event.team_fields or {}
+    named = {key: team[key] for key in TEAM_EVENTS.values() if key in team}
+    agent = event.subagent
+    return {"agent_id": agent.id, "agent_type": agent.type, **named} if agent else named
 
 
 # Fields of hooks, in the order of the output.

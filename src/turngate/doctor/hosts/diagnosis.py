@@ -267,9 +267,7 @@ def _with_host_event(hook: HookDiagnosis, host: Host) -> HookDiagnosis:
     event = hook.rule.event
     if event in STOP_EVENTS and event in host.events:
         return hook
-    further = Finding(
-        "will NOT run", "note", f"`turngate hook` asks only hooks at {' and '.join(STOP_EVENTS)}"
-    )
+    further = Finding("will NOT run", "note", f"`turngate hook` asks only hooks at {', '.join(STOP_EVENTS)}")
     if event in STOP_EVENTS:
         message = f"{host.title} has no event for {event}, so it is never asked"
         further = Finding("will NOT run", "warning", message)
@@ -298,8 +296,10 @@ def _installed(host: Host, lines: Sequence[HostHook]) -> Fact:
 def _limit(host: Host, settings: Settings) -> Iterator[Fact]:
     limit = settings.dialect.limit if settings.limit is None else settings.limit
     if host.limit is not None and limit > host.limit:
-        text = f"{limit}, but {host.title} itself ends a turn after {host.limit} continuations, without Turngate's message"
-        yield Fact("limit", text, is_problem=True, hint=f"lower `limit` to {host.limit}")
+        count = "1 continuation" if host.limit == 1 else f"{host.limit} continuations"
+        text = f"{limit}, but {host.title} itself ends a turn after {count}, without Turngate's message"
+        has_remedy = host.limit > 1  # with one, it never asks again
+        yield Fact("limit", text, has_remedy, hint=f"lower `limit` to {host.limit}" if has_remedy else None)
 
 
 def _claude_hooks(host: Host, project: str, environ: Mapping[str, str]) -> Iterator[Fact]:

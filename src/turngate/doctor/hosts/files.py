@@ -12,7 +12,7 @@ from turngate.core.hooks.turngate_hook_command import is_hook_line
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host, Level
-from turngate.hosts.install.json_text import NotJson, read_json_text
+from turngate.hosts.install.json_text import read_json_text
 from turngate.project.safe_paths import is_inside
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 
@@ -111,18 +111,26 @@ def full_path(host: Host, name: str, project: str, environ: Mapping[str, str]) -
 def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     try:
         text = read_local_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
-        node = None if path.endswith(".toml") else read_json_text(text)
-        value = tomllib.loads(text) if path.endswith(".toml") else node.value if node else {}
+        value = _value_of(text, path, host)
         problem = None if isinstance(value, dict) else "is not a JSON object"
-    except (NotJson, tomllib.TOMLDecodeError) as error:
-        value, problem = {}, f"cannot be parsed: {error}"
     except UnicodeDecodeError as error:
         value, problem = {}, f"is not UTF-8 (byte {error.start})"
+    except ValueError as error:
+        value, problem = {}, f"cannot be parsed: {error}"
     except FileTooLarge:
         value, problem = {}, f"is larger than {MAX_FILE_BYTES // 1024**2} MiB"
     except (OSError, NotARegularFile, RecursionError) as error:
         value, problem = {}, f"cannot be read: {getattr(error, 'strerror', None) or error}"
     return HostFile(path, name, host, level, {} if problem else value, problem)
+
+
+def _value_of(text: str, path: str, host: Host) -> Any:
+    if host.file_format and os.path.basename(path) == os.path.basename(host.files["user"]):
+        return host.file_format.read(text)
+    if path.endswith(".toml"):
+        return tomllib.loads(text)
+    node = read_json_text(text)
+    return node.value if node else {}
 
 
 def hooks_in(file: HostFile) -> Iterator[HostHook]:

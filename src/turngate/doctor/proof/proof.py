@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE
-from turngate.core.events.events import SessionStart, StopEvent, Subagent
+from turngate.core.events.events import SessionStart, StopEvent, Subagent, team_event
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Settings
 from turngate.core.text import one_line
@@ -244,4 +244,4 @@ class _Trial:
             agent_type = self._agent_type
             subagent = Subagent(id=session, type=agent_type, transcript_path=transcript, outcome=result)
         stop = StopEvent(session_id=session, transcript_path=transcript, cwd=self.copy, subagent=subagent)
-        return replace(stop, last_assistant_message=answer)
+        return replace(stop, last_assistant_message=answer, team_event=team_event(self.rule.event))

@@ -9,8 +9,16 @@ from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.errors import UsageError
+from turngate.hosts.host import FileFormat
 from turngate.hosts.install.json_text import BLANKS
-from turngate.hosts.install.settings_text import Path, add_lines, hook_lines, remove_lines
+from turngate.hosts.install.settings_text import (
+    AddedLines,
+    Path,
+    add_lines,
+    hook_lines,
+    in_format,
+    remove_lines,
+)
 from turngate.project.safe_paths import real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 from turngate.state.files import make_private_dir, open_regular_file, wait_for_lock, write_and_rename
@@ -206,11 +214,18 @@ _Entries = Mapping[str, Mapping[str, Any]]  # by event
 
 
 def plan_install(
-    text: str | None, entries: _Entries, others: Mapping[str, Any], record: InstallRecord | None
+    text: str | None,
+    entries: _Entries,
+    others: Mapping[str, Any],
+    record: InstallRecord | None,
+    file_format: FileFormat | None = None,
 ) -> Change:
     """Return the settings with the lines of Turngate. Raises UnsuitableSettings."""
-    added = add_lines(text or "", entries, others)
-    if text is None or not hook_lines(text):
+    if file_format:
+        added = AddedLines(in_format(file_format.add, text or "", entries), frozenset())
+    else:
+        added = add_lines(text or "", entries, others)
+    if text is None or not hook_lines(text, file_format):
         return Change(text, added.text, InstallRecord(text, (digest(added.text),), added.created))
     if record is None:  # the lines came with the repository: what was there before them is not known
         return Change(text, added.text)
@@ -219,12 +234,21 @@ def plan_install(
     return Change(text, added.text, InstallRecord(record.before, digests, created, record.folders))
 
 
-def plan_uninstall(text: str | None, others: Mapping[str, Any], record: InstallRecord | None) -> Change:
+def plan_uninstall(
+    text: str | None,
+    others: Mapping[str, Any],
+    record: InstallRecord | None,
+    file_format: FileFormat | None = None,
+) -> Change:
     """Return the settings without the lines of Turngate. Raises UnsuitableSettings."""
-    if text is None or not hook_lines(text):
+    if text is None or not hook_lines(text, file_format):
         return Change(text, text)
     if record and record.restores(text):
         return Change(text, record.before)
+    if file_format:
+        rest = in_format(file_format.remove, text)
+        was_there = record is not None and record.before is not None
+        return Change(text, rest if rest.strip(BLANKS) or was_there else None)
     rest = remove_lines(text, record.created if record else None)
     if _has_content(rest, others):
         return Change(text, rest)

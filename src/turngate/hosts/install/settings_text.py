@@ -2,11 +2,12 @@
 
 import json
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.hooks.turngate_hook_command import is_hook_line
+from turngate.hosts.host import FileFormat
 from turngate.hosts.install.json_text import (
     BLANKS,
     Edit,
@@ -30,6 +31,18 @@ Path = tuple[str, ...]  # the keys that lead to a value; () is the whole text
 
 class UnsuitableSettings(ValueError):
     """Raised for settings that cannot hold hooks; the message says what is wrong, without the name of the file."""
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def in_format(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Call a function of a `FileFormat`. Raises UnsuitableSettings."""
+    try:
+        return function(*args, **kwargs)
+    except ValueError as error:
+        raise UnsuitableSettings(f"{error}; correct it there and run this again") from None
 
 
 @frozen
@@ -242,8 +255,10 @@ def _remove_entries(text: str, node: Node, removed: Sequence[_Entry]) -> list[Ed
 # Look
 
 
-def hook_lines(text: str) -> dict[str, list[str]]:
+def hook_lines(text: str, file_format: FileFormat | None = None) -> dict[str, list[str]]:
     """Return the commands that run Turngate, by the name of the event in the host. Raises UnsuitableSettings."""
+    if file_format:
+        text = json.dumps(in_format(file_format.read, text), default=str)
     root = _read(text)
     hooks = root.member(HOOKS) if root else None
     found: dict[str, list[str]] = {}

@@ -30,12 +30,14 @@ Examples:
   turngate gates run tests                 one of them: its id, or its key in `turngate hooks`
   turngate gates run --trust               in CI, where the repository is yours: also gates that are not approved
   turngate gates run --ssh build:src/app   the gates of a project on another machine, which run there
+  turngate gates accept 3fa9 --why "…"     accept that a session has ended although a gate blocks
   turngate gates                           list the gates, and which of them need an agent
 
 {_LIST_EXIT_CODES}"""
     _add_list_options(parser, of_action=False)
     actions = add_actions(parser)
     _add_run(actions)
+    _add_accept(actions)
     _add_list(actions)
 
 
@@ -45,7 +47,7 @@ def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
         "run",
         summary="run the gates, and print one line for each",
         description="""\
-Run the gates and the command hooks of Stop and SubagentStop one after another, in the project itself, and print
+Run the gates and the command hooks of all stops one after another, in the project itself, and print
 one line for each, with the reason of a failure. Hooks that need a conversation, a model or an agent are listed
 as left out. Results of earlier runs are not used, and nothing is recorded. Without a session, there is no start
 to compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs` need --base.""",
@@ -82,12 +84,34 @@ Exit codes:
     add("--trust", action="store_true", help="also run gates that are not approved, as they are now")
 
 
+def _add_accept(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "accept",
+        summary="accept that a session has ended although a gate blocks",
+        description="""\
+Record that you accept what still blocks at the end of a session: in its journal, and in .turngate/accepted.jsonl of the
+project. `turngate gates run` reports what the file says, but a gate that fails still fails. Only a person can accept.""",
+        epilog=f"""\
+Examples:
+  turngate log --open                                   what has ended although a gate blocks
+  turngate gates accept 3fa9 --why "flaky, see #12"     the session, by the beginning of its id
+
+Exit codes:
+  0   recorded
+  {EXIT_USAGE}, or started by a hook or an agent
+  {EXIT_ERRORS}""",
+    )
+    parser.add_argument("session", metavar="SESSION", help="the beginning of the id of the session")
+    parser.add_argument("--why", metavar="TEXT", required=True, help="the reason, which others will read")
+
+
 def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         actions,
         "list",
         summary="print the gates, and why some need an agent (the default)",
-        description="Print the hooks of Stop and SubagentStop, each with what it runs, and why `gates run` leaves it out.",
+        description="Print the hooks of all stops, each with what it runs, and why `gates run` leaves it out.",
         epilog=_LIST_EXIT_CODES,
         examples={"turngate gates list": "all of them", "turngate gates list --json": "for programs"},
     )

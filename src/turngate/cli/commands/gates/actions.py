@@ -24,6 +24,7 @@ from turngate.cli.console.streams import paint
 from turngate.cli.console.verdict import problems_for
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import with_place
+from turngate.cli.recorded_sessions import accept_open_stop, read_accepted
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import format_text, shown_key
 from turngate.cli.workspace import OpenWorkspace, open_workspace
@@ -32,7 +33,7 @@ from turngate.core.constants import GATES_BASE, GATES_RUN_SESSION, STOP_EVENTS
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Settings
-from turngate.core.text import indent, quote_name
+from turngate.core.text import indent, quote_name, strip_controls
 from turngate.core.verdict.decisions import Fault, Halt
 from turngate.core.verdict.hints import GONE, run_hint
 from turngate.core.verdict.hook_run import HookRun, run_message
@@ -86,6 +87,9 @@ _STYLES: Mapping[Outcome, str] = {
 
 
 def run_action(options: argparse.Namespace) -> int:
+    if options.action == "accept":
+        print(strip_controls(accept_open_stop(options.session, options.why)))
+        return EXIT_ALLOWED
     with open_workspace(options, find_project_here(options)) as workspace:
         world, has_base = workspace.world, getattr(options, "base", None) is not None
         with show_if_slow(f"reading the settings{on_machine(world)}"):
@@ -136,12 +140,15 @@ async def _run_and_print(
 ) -> list[GateResult]:
     """Run the gates in order, each by itself, in the project; print each result at once."""
     base = "" if options.base is None else await find_base(world, options.base)
-    results = []
+    results, accepted = [], await read_accepted(world)
     for entry in entries:
         if entry.left_out:
             result = GateResult(entry, "left out", entry.left_out)
         else:
             result = await run_gate(entry, settings, world, private, base)
+            note = accepted.get(label(entry.rule.hook))
+            if note and result.outcome != "passed":
+                result = replace(result, reason=f"{result.reason}\n{note}")
         results.append(result)
         if _prints_text(options):
             _print_result(result, world.location)

@@ -269,6 +269,8 @@ def effect_of(run: HookRun, dialect: Dialect) -> Effect:
 _BLOCKED = {
     "Stop": "the agent is sent back with this text:",
     "SubagentStop": "the subagent is sent back with this text:",
+    "TaskCompleted": "the task stays open, and the agent is sent this text:",
+    "TeammateIdle": "the teammate is sent back with this text:",
     "UserPromptSubmit": "the prompt is not sent to the model, and the user sees:",
     "PreToolUse": "the tool call is denied, and the agent is sent:",
     "PermissionRequest": "the tool call is denied, and the agent is sent:",
@@ -317,6 +319,8 @@ def _unchanged(event: str) -> str:
 _UNCHANGED = {
     "Stop": "the agent may stop",
     "SubagentStop": "the subagent may stop",
+    "TaskCompleted": "the task may be completed",
+    "TeammateIdle": "the teammate may become idle",
     "UserPromptSubmit": "the prompt is sent to the model",
     "PreToolUse": "the usual permissions decide about the tool call",
     "PermissionRequest": "the user is asked about the tool call",

@@ -58,6 +58,10 @@ def _own_fields(rule: Rule, subject: str, project: str, transcript: str) -> dict
             outcome = "ok" if "ok" in rule.hook.outcomes else rule.hook.outcomes[0]
             subagent = {"agent_id": "sample-agent", "agent_transcript_path": transcript, "outcome": outcome}
             return {**subagent, "last_assistant_message": "Done."}
+        case "TaskCompleted":
+            return {"task_id": "1", "task_subject": "Fix the failing test"}
+        case "TeammateIdle":
+            return {"teammate_name": "tester"}
         case "SubagentStart":
             return {"agent_id": "sample-agent"}
         case "UserPromptSubmit":

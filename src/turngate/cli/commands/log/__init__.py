@@ -15,11 +15,12 @@ from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, LISTED_PROJECT_HINT,
 from turngate.cli.commands.log.blocks import list_blocks, mark_block
 from turngate.cli.commands.log.format import JsonLines, TextLines
 from turngate.cli.commands.log.otlp import OtlpLines
-from turngate.cli.commands.sessions import find_session, find_subagent
+from turngate.cli.commands.sessions import find_subagent
 from turngate.cli.console.conversation_text import counted
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import stdout_error
 from turngate.cli.project import project_folder, recorded_project
+from turngate.cli.recorded_sessions import find_session
 from turngate.cli.review import check_person
 from turngate.core.text import describe_url
 from turngate.errors import UsageError
@@ -42,6 +43,7 @@ Examples:
   turngate log -v                  with every line of every reason
   turngate log --json              one JSON object per line, with all that is known about a run
   turngate log --blocks            every block in this project, with its id
+  turngate log --open              sessions that ended although a gate blocks, and how to accept one
   turngate log --otlp http://localhost:4318 --follow
                                    send each turn to a collector as it ends
   turngate log --wrong 3fa9c1d2 --why "the test is flaky"
@@ -88,6 +90,11 @@ Exit codes:
         "--blocks", action="store_true", help="list the blocks of all sessions of the project, with ids"
     )
     marks.add_argument(
+        "--open",
+        action="store_true",
+        help="list the sessions of the project that ended although a gate blocks",
+    )
+    marks.add_argument(
         "--wrong", metavar="BLOCK", help="mark a block as wrong, by its id or the beginning of it"
     )
     marks.add_argument(
@@ -108,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     if options.wrong is not None or options.right is not None:
         check_person(os.environ, "marks blocks")
         return mark_block(options)
-    if options.blocks:
+    if options.blocks or options.open:
         return list_blocks(options)
     given = options.session if options.id is None else options.id
     if options.session not in (None, given):

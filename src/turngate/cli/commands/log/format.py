@@ -67,7 +67,7 @@ class TextLines:
             self._heading = heading
             yield paint(strip_controls(heading), "bold")
         yield f"{time.strftime('%H:%M:%S', when)}  {paint(strip_controls(line), style)}"
-        if record.get("kind") not in ("verdict", "turn_end", "notice", "cached", "mark"):
+        if record.get("kind") not in ("verdict", "turn_end", "notice", "cached", "mark", "accepted"):
             for text in self._further_lines(record.get("reason")):
                 yield f"{REASON_INDENT}{text}".rstrip()
 
@@ -95,12 +95,10 @@ def _format(record: dict[str, Any]) -> tuple[str | None, str]:
             return f"! {one_line(record.get('text', ''))}", "notice"
         case "cached":
             return f"{record.get('event')}: allowed (unchanged since everything passed)", "plain"
-        case "mark":
+        case "mark" | "accepted" as kind:
+            said = f"block {record.get('block')} marked as {'wrong' if record.get('wrong') else 'right'}"
             why = f": {one_line(str(record['why']))}" if record.get("why") else ""
-            return (
-                f"block {record.get('block')} marked as {'wrong' if record.get('wrong') else 'right'}{why}",
-                "notice",
-            )
+            return f"{said if kind == 'mark' else 'a person accepted this end'}{why}", "notice"
         case _:
             is_alert = record.get("outcome") in ("failed", "timeout", "waiting", "did not end")
             return f"  {_format_run(record)}", "alert" if is_alert else "plain"

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from turngate.agent.session import Session
 from turngate.agent.session_store import SessionSummary, list_sessions, location_of
-from turngate.cli.commands.sessions import find_session
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import check_one_project, project_folder, search_note
+from turngate.cli.recorded_sessions import find_session
 from turngate.cli.workspace import connect, load_given_settings, settings_options
 from turngate.core.conversation.tools import TOOL_ALIASES, TOOL_NAMES
 from turngate.core.dialect import ALL_DIALECTS

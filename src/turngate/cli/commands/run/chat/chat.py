@@ -18,6 +18,7 @@ from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.conversation_text import Permission
 from turngate.cli.console.tool_text import StyledLine, fold_output, format_output, format_request
 from turngate.cli.console.ui import Activity, MenuKey, TerminalUI, call_if_slow
+from turngate.cli.recorded_sessions import NOT_AT_LIMIT, accept_stop
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import ToolResult, ToolUse
 from turngate.core.events.stream_events import (
@@ -44,6 +45,13 @@ from turngate.ports import World, on_machine, ssh_option
 from turngate.project.files import MachineUnreachable
 from turngate.settings.slash_commands import BUILT_IN
 from turngate.trust.review import Review
+
+
+def blocks_at_limit(result: TurnResult) -> dict[str, str]:
+    """Return the hooks that still blocked when the limit ended the turn, each with its reason."""
+    last = {each.hook: each for each in result.hook_outputs if each.event == "Stop"}
+    is_at_limit = result.ended_by in ("capped", "stalled")
+    return {name: each.said or "" for name, each in last.items() if is_at_limit and each.outcome == "block"}
 
 
 class PermissionDialog:
@@ -125,6 +133,7 @@ class Chat:
         self._output: list[StyledLine] = []  # of the last tool, for /output
         self._shown: set[str] = set()  # calls whose change was shown with the question for permission
         self._totals = Totals()
+        self._blocks = dict[str, str]()  # the hooks that blocked the end of the last turn, with their reasons
 
     async def run(self, first: str | None) -> int:
         """Run the conversation until the user exits; return the exit code."""
@@ -212,6 +221,8 @@ class Chat:
                 await self._compact(text)
             case "/hooks":
                 await self._hooks.run()
+            case "/more":
+                await self._run_more()
             case "/clear":
                 await self.session.reset()
                 self.ui.print("conversation cleared", "dim")
@@ -245,7 +256,24 @@ class Chat:
         self._show_totals()
         for text, style in fmt.format_turn_end(result, self._interruption, totals=self.ui.is_interactive):
             self.ui.print(text, style)
+        self._blocks = blocks_at_limit(result)
+        if self._blocks and self.ui.is_interactive:
+            self.ui.print(fmt.AT_LIMIT, "notice")
         self._take_queued_messages(result)
+
+    async def _run_more(self) -> None:
+        """Send the agent back with what still blocks, in a turn with a new count."""
+        if self._blocks:
+            await self._run_turn("\n\n".join(("The stop hooks still block.", *self._blocks.values())))
+        else:
+            self.ui.print(NOT_AT_LIMIT, "notice")
+
+    def _accept(self, why: str) -> None:
+        try:
+            self.ui.print(accept_stop(self.session.id, self.session.location, [*self._blocks], why), "notice")
+            self._blocks = {}
+        except UsageError as error:
+            self.ui.print(f"! {error}", "notice")
 
     def _take_queued_messages(self, result: TurnResult) -> None:
         """Run the messages that came during the last hooks: none is lost or answered twice (X-34).
@@ -286,6 +314,8 @@ class Chat:
                 print_lines(self.ui, self._output or [("no tool has printed anything yet", "notice")])
             case "/goal":
                 self.ui.print(run_in_conversation(text, self.session.id, self.session.location), "dim")
+            case "/accept":
+                self._accept(text)
             case "/exit" | "/quit":
                 self.quit()
             case _:
@@ -338,7 +368,7 @@ class Chat:
         """Return whether a command waits for the running job. `/hooks` does not while the agent works: it prints a list."""
         if command == "/hooks":
             return not self._is_open
-        return command in ("/compact", "/clear") or self._is_file_command(command)
+        return command in ("/compact", "/clear", "/more") or self._is_file_command(command)
 
     def on_menu_key(self, key: MenuKey) -> None:
         self._hooks.on_key(key)

@@ -1,17 +1,17 @@
-"""A sample history: the journals of three projects over five weeks, always the same but for the time at which they end."""
+"""Makes `sample.jsonl`, the history that `turngate serve --demo` shows: three projects over five weeks, one session a line.
+
+    python examples/history/make_sample.py > examples/history/sample.jsonl
+
+In a mark, `block` is the place of the block among the records of its session.
+"""
 
 import json
-import os
 import random
 from collections.abc import Iterator
 from typing import Any
 
-from turngate.history.journals import block_id
-from turngate.state.files import make_private_dir
-from turngate.state.journal import JOURNAL_FILE
-from turngate.state.paths import TRANSCRIPT_FILE
-
 SEED, DAYS, DAY_S = 7, 35, 86_400
+HOSTS = ("claude", "claude", "codex", "gemini", "turngate")
 SUBAGENTS = ("explore", "implement")
 PROJECTS = {
     "/home/ada/shop": ("Add gift cards", "Round prices to cents", "Speed up the search", "Sort the cart"),
@@ -35,30 +35,38 @@ ANSWERS = ("Done. All tests pass.", "I have fixed it and added a test.", "The ch
 Record = dict[str, Any]
 
 
-def write_sample(state: str, now: float) -> None:
-    """Write the sample history to a state folder; its last stop was a minute ago."""
-    rng = random.Random(SEED)  # noqa: S311 - nothing is secret here
+def sessions() -> Iterator[Record]:
+    """Yield the sessions, the oldest first; times are seconds before now, and the last stop was a minute ago."""
+    rng = random.Random(SEED)
     for age in range(DAYS)[::-1]:
-        for number in range(rng.randint(1, 5) if age % 7 not in (3, 4) else 0)[::-1]:
-            end = now - 60 - age * DAY_S - number * rng.uniform(3600, 5400)
+        for number in range(rng.randint(1, 3) if age % 7 not in (3, 4) else 0)[::-1]:
+            end = -60 - age * DAY_S - number * rng.uniform(3600, 5400)
             project = rng.choices([*PROJECTS], (5, 3, 1))[0]
-            _write_session(rng, os.path.join(state, "sessions", f"{rng.getrandbits(64):016x}"), project, end)
+            yield _session(rng, f"{rng.getrandbits(64):016x}", project, end)
 
 
-def _write_session(rng: random.Random, folder: str, project: str, end: float) -> None:
+def _session(rng: random.Random, name: str, project: str, end: float) -> Record:
     records = list(_turns(rng, project))
     begin = end - records[-1]["time"]
     for record in records:
-        record.update(session_id=os.path.basename(folder), project=project, time=begin + record["time"])
-    wrong = [each for each in records if each["kind"] == "hook" and each["hook"]["id"] == "changelog"]
-    for each in [each for each in wrong if each["outcome"] == "block"][: rng.randint(0, 1)]:
-        mark = {"kind": "mark", "block": block_id(each), "wrong": True, "why": "nothing was released"}
-        records.append({"time": end, "project": project, **mark})
-    title = {"role": "user", "content": rng.choice(PROJECTS[project])}
-    make_private_dir(folder)
-    for name, lines in ((JOURNAL_FILE, records), (TRANSCRIPT_FILE, [{"type": "user", "message": title}])):
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.writelines(f"{json.dumps(line)}\n" for line in lines)
+        record["time"] = round(begin + record["time"], 2)
+    blocks = [
+        place
+        for place, each in enumerate(records)
+        if each["kind"] == "hook" and each["hook"]["id"] == "changelog" and each["outcome"] == "block"
+    ]
+    mark = {"time": end, "kind": "mark", "wrong": True, "why": "nothing was released"}
+    records += [{**mark, "block": place} for place in blocks[: rng.randint(0, 1)]]
+    if records[-1].get("kind") == "turn_end" and rng.random() < 0.5:
+        records.append({"time": end, "kind": "accepted", "why": "the release does not need it"})
+    title = rng.choice(PROJECTS[project])
+    return {
+        "session": name,
+        "project": project,
+        "host": rng.choice(HOSTS),
+        "title": title,
+        "records": records,
+    }
 
 
 def _turns(rng: random.Random, project: str) -> Iterator[Record]:
@@ -92,7 +100,6 @@ def _turns(rng: random.Random, project: str) -> Iterator[Record]:
 def _run(rng: random.Random, name: str, attempt: int) -> Record:
     chance, usual, reason = GATES[name]
     run: Record = {"kind": "hook", "hook": {"type": "gate", "gate": name, "id": name}, "outcome": "allow"}
-    run |= {"source": "project", "file": ".turngate/settings.json"}
     run["seconds"] = round(usual * rng.lognormvariate(0, 0.35), 2)
     if rng.random() < chance / (1 + attempt / 3):
         run |= {"outcome": "block", "reason": reason}
@@ -101,3 +108,8 @@ def _run(rng: random.Random, name: str, attempt: int) -> Record:
     if name == "judge":
         run["evaluation"] = {"input_tokens": 2100, "output_tokens": 90, "cost_usd": 0.008}
     return run
+
+
+if __name__ == "__main__":
+    for each in sessions():
+        print(json.dumps(each, separators=(",", ":")))
