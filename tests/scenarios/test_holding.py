@@ -70,6 +70,7 @@ def test_a_limit_that_is_lowered_in_the_session_counts_only_in_the_next(
     settings = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**settings, "turngate": {key: 0}}))
     ended = 'Turn ended after 0 continuations (the limit). Still blocked by: "check".\nthe last reason: no'
+    ended += "\nto accept it: turngate gates accept next --why …"
     assert [stop(repository), stop(repository, session_id="next")] == [BLOCK, {"systemMessage": ended}]
 
 
