@@ -150,7 +150,7 @@ def test_reports_can_be_switched_off_and_the_registry_has_them(project: Path, st
     result = scene.play()
     assert (result.result, result.model_requests) == ("home", 2)
     register = Registry(str(state))
-    [run] = register.all()
+    [run] = register.read("all")
     assert (run.state, run.result, register.inbox("s")) == ("done", "counted", [])
     register.close()
 
@@ -244,7 +244,7 @@ def test_a_session_deletes_the_runs_that_finished_long_ago_again_and_again(
 
     def stored() -> set[str]:
         with contextlib.closing(Registry(str(state))) as registry:
-            return {run.id for run in registry.all()}
+            return {run.id for run in registry.read("all")}
 
     async def swept(ids: set[str]) -> set[str]:
         with contextlib.closing(sqlite3.connect(state / REGISTRY_FILE)) as db, db:

@@ -575,7 +575,7 @@ def test_the_replacement_is_the_same_run_with_a_new_beginning(project: Path, sta
     def look(name: str, run: Any) -> None:
         if name == "replaced":
             with contextlib.closing(Registry(str(state))) as registry:
-                kept.extend(registry.chain(run.chain))
+                kept.extend(registry.read("chain", chain=run.chain))
 
     scene = parent(project, main=[task(description="lines"), "home"], gate=gate, on_step=look)
     scene.play()

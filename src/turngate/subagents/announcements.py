@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from turngate.aio.threads import run_in_thread
@@ -70,7 +71,7 @@ class Announcements:
             if not self._supervisor.is_own(run):
                 continue
             if self._has_delivered(run.chain):
-                self._report(run, context.owner.id)
+                self._report(run, context.owner)
                 await context.call(context.registry.mark_delivered, run.id)
             else:
                 unread.append(run)
@@ -81,9 +82,9 @@ class Announcements:
         self._queued.discard(key)
         context = await self._supervisor.connect()
         try:
-            runs = await context.call(context.registry.chain, key)
+            runs = await context.call(partial(context.registry.read, "chain", chain=key))
             if runs:
-                self._report(runs[-1], context.owner.id)
+                self._report(runs[-1], context.owner)
             for run in runs:
                 await context.call(context.registry.mark_delivered, run.id)
         except TurngateError as error:

@@ -13,6 +13,7 @@ from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE
 from turngate.subagents.registry import table as sql
+from turngate.subagents.registry.statements import OWNERS_OF_PROJECT
 from turngate.subagents.registry.table import SCHEMA_VERSION
 
 LOCK_TIMEOUT_S = 10.0  # for other processes that open the registry
@@ -146,6 +147,6 @@ def owners_with_open_runs(state: str, project: str, left: Iterable[str] = ()) ->
             if _user_version(db) != SCHEMA_VERSION:  # `open_database` migrates or rejects it
                 return []
             values = {"project": project, "left": json.dumps(list(left))}
-            return [str(owner) for (owner,) in db.execute(sql.OWNERS_OF_PROJECT, values)]
+            return [str(owner) for (owner,) in db.execute(OWNERS_OF_PROJECT, values)]
     except sqlite3.Error:
         return []

@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.state.process_stat import ProcessId, is_alive, this_process
+from turngate.subagents.registry.store import OwnerEnd
 from turngate.subagents.registry.table import new_id
 
 OWNERS_FOLDER = "owners"  # folder of the lock files in the state folder
@@ -24,7 +24,7 @@ def _new_owner_id() -> str:
 
 
 @dataclass
-class Owner:
+class OwnerLock:
     folder: str
     id: str = field(default_factory=_new_owner_id)
     _fd: int = -1
@@ -54,7 +54,7 @@ class Owner:
 
 
 @contextlib.contextmanager
-def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
+def owner_status(folder: str, owner: str) -> Iterator[OwnerEnd | None]:
     """Yield how an owner ended, or None while it lives. One that left in order has given up its runs: its id is "".
 
     An id of another form, which no version writes, has no lock file and is that of a dead owner.
@@ -98,6 +98,6 @@ def lock_path(folder: str, owner: str) -> str | None:
     return os.path.join(folder, owner) if _OWNER_ID.fullmatch(owner) else None
 
 
-def owner_is_gone(state: str, owner: str) -> bool:
-    with owner_status(os.path.join(state, OWNERS_FOLDER), owner) as status:
+def owner_is_gone(folder: str, owner: str) -> bool:
+    with owner_status(folder, owner) as status:
         return status is not None

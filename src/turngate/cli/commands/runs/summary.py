@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,8 @@ from turngate.core.events.stream_events import BLOCKED_REASONS
 from turngate.core.text import printable
 from turngate.errors import RegistryError, UsageError
 from turngate.state.files import os_errors_as_usage_errors
-from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE, state_folder
-from turngate.subagents.registry import Registry, owner_is_gone
+from turngate.state.paths import OTHER_STATE_FOLDER, state_folder
+from turngate.subagents.registry import Registry, registry_exists
 
 MIN_ID_CHARS = 8
 MAX_ID_CHARS = 32  # of an id that Turngate makes
@@ -103,12 +102,12 @@ def state_label(run: SubagentRun) -> str:
 
 def summarize(registry: Registry) -> list[SubagentSummary]:
     """Return every subagent in the registry, the newest last."""
-    runs = sorted(registry.all(), key=lambda run: (run.chain, run.created, run.steer_count))
-    is_gone = {owner: owner_is_gone(registry.state, owner) for owner in {run.owner for run in runs}}
+    runs = sorted(registry.read("all"), key=lambda run: (run.chain, run.created, run.steer_count))
+    living = registry.living({run.owner for run in runs})
     chains = [
         SubagentSummary(tuple(group)) for _, group in itertools.groupby(runs, key=lambda run: run.chain)
     ]
-    summaries = [replace(chain, left=chain.is_open and is_gone[chain.last.owner]) for chain in chains]
+    summaries = [replace(chain, left=chain.is_open and chain.last.owner not in living) for chain in chains]
     return sorted(summaries, key=lambda summary: (summary.created, summary.id))
 
 
@@ -127,15 +126,15 @@ NO_SUBAGENTS = "there are no subagents; a session starts one with the Task tool"
 @contextlib.contextmanager
 def open_registry() -> Iterator[Registry | None]:
     """Yield this user's registry, or None if there is no file; reading never creates one."""
-    if not os.path.exists(os.path.join(state_folder(), REGISTRY_FILE)):
+    if not registry_exists(state_folder()):
         yield None
         return
     try:
         with os_errors_as_usage_errors(state_folder()):
             registry = Registry(state_folder(), on_wait=print_above_progress)
         with contextlib.closing(registry):
-            if registry.notice:
-                print(f"! {registry.notice}", file=sys.stderr)
+            if registry.store.notice:
+                print(f"! {registry.store.notice}", file=sys.stderr)
             yield registry
     except RegistryError as error:
         has_advice = OTHER_STATE_FOLDER in str(error)
