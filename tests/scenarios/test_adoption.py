@@ -15,8 +15,8 @@ import pytest
 
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.cli import turngate
-from tests.support.left_behind import STUCK, asked, listed, scripted, session, task
-from tests.support.registry import FINAL, execute, opened
+from tests.support.left_behind import STUCK, asked, listed, scripted, session, task, until
+from tests.support.registry import FINAL, died, execute, opened
 from tests.support.sessions import SAVE_INPUT, block_first, is_running, saved_inputs
 from tests.support.subagents import Gate, Parent, bash, parent, write
 from tests.support.subagents import task as subagent_task
@@ -38,8 +38,10 @@ from turngate.subagents.recorded_gates import (
     why_left,
 )
 from turngate.subagents.registry import AbandonedRuns, Registry
-from turngate.subagents.registry.owners import OwnerLock
-from turngate.subagents.supervisor import REGISTRY_POLL_S
+from turngate.subagents.registry.owners import new_owner_id
+from turngate.subagents.registry.sqlite_store import POLL_S
+
+pytestmark = pytest.mark.usefixtures("store")
 
 GATE = stop_hooks(SAVE_INPUT, event="SubagentStop", id="counted")
 NAME = "counted (.turngate/settings.json)"
@@ -52,6 +54,7 @@ def killed(project: Path, state: Path, *words: str, **more: Any) -> dict[str, An
         asked(state)
         process.send_signal(signal.SIGKILL)
         process.wait()
+    until(lambda: all(each["left"] for each in listed()))  # in PostgreSQL, once its lease has lapsed
     [child] = [each for each in listed() if each["open"]]
     return child
 
@@ -142,8 +145,7 @@ def of_dead_process(state: Path, project: Path, gates: Gates, owner: str = "dead
     launch = {"project": str(project), "kind": "general-purpose", "gates": gates.as_json()}
     run = SubagentRun(id="r", chain="r", agent_id="a", owner=owner, parent="s", prompt="go", launch=launch)
     registry.register(run, may_run=True, max_running=9)
-    (state / "owners").mkdir(exist_ok=True)
-    (state / "owners" / "dead").touch()
+    died(state, "dead")
     registry.close()
 
 
@@ -174,6 +176,7 @@ def test_a_session_that_is_open_reports_a_subagent_that_it_leaves_once(project: 
     assert continued == "continuing 1 subagent of a process that died: a"
 
 
+@pytest.mark.sqlite
 def test_a_row_that_cannot_be_read_is_reported_once_and_continued_when_it_is_repaired(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,12 +190,12 @@ def test_a_row_that_cannot_be_read_is_reported_once_and_continued_when_it_is_rep
     async def idle() -> None:
         async with scene.session, asyncio.timeout(HANG_TIMEOUT_S):
             await scene.session.send("hello")
-            of_dead_process(state, project, Gates(dialect="turngate"), owner=OwnerLock("").id)
+            of_dead_process(state, project, Gates(dialect="turngate"), owner=new_owner_id())
             change("yesterday")
             while not scene.notices:
                 await asyncio.sleep(0.01)
             for _ in range(3):  # each takes as long as a poll of the watch
-                await asyncio.sleep(REGISTRY_POLL_S)
+                await asyncio.sleep(POLL_S)
             change("5")
             await scene.until("done")
 
@@ -239,7 +242,7 @@ def test_a_session_that_loses_a_subagent_cancels_its_work_and_gets_the_result_as
             await asyncio.sleep(0.01)
         with opened(state) as other:
             owner = other.join()
-            execute(other, f"UPDATE runs SET owner = '{owner}' RETURNING id")
+            execute(other, f"UPDATE $runs SET owner = '{owner}' RETURNING id")
             while len(scene.model.requests) < 3:  # the tool call has ended
                 await asyncio.sleep(0.01)
             assert not is_running(pid.read_text().strip())
@@ -261,6 +264,7 @@ def test_a_session_that_loses_a_subagent_cancels_its_work_and_gets_the_result_as
     assert scene.names == ["registered"]
 
 
+@pytest.mark.sqlite
 def test_a_subagent_of_a_live_session_is_left_to_it_although_the_lock_file_is_deleted(
     project: Path, state: Path
 ) -> None:
@@ -357,6 +361,7 @@ def test_subagents_of_several_dialects_are_recovered_each_in_its_own(project: Pa
         asked(state, 2)
         process.send_signal(signal.SIGKILL)
         process.wait()
+    until(lambda: all(each["left"] for each in listed()))
     assert [each["gates"]["dialect"] for each in listed()] == ["claude", "turngate"]
     code, _, err = recover(project)
     assert (code, err, [each["state"] for each in listed()]) == (0, "", ["done", "done"])

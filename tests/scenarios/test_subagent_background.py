@@ -18,6 +18,8 @@ from turngate.core.dialect import CLAUDE
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 
+pytestmark = pytest.mark.usefixtures("store")
+
 BACK = task(description="lines", run_in_background=True)
 UNTIL = "while [ ! -e go ]; do sleep 0.01; done"
 

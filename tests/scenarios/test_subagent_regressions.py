@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.registry import FINAL
+from tests.support.registry import FINAL, died
 from tests.support.sessions import hang, records, wait_for_file
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from tests.support.timeouts import HANG_TIMEOUT_S
@@ -22,6 +22,8 @@ from turngate.errors import SubagentBusy
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
+
+pytestmark = pytest.mark.usefixtures("store")
 
 BACK = task(run_in_background=True)
 
@@ -40,9 +42,8 @@ def left(state: Path, *runs: SubagentRun) -> None:
     with register(state) as registry:
         for run in runs:
             registry.register(run, may_run=True, max_running=100)
-        (state / "owners").mkdir(exist_ok=True)
         for run in runs:
-            (state / "owners" / run.owner).touch()
+            died(state, run.owner)
 
 
 def a_run(name: str, project: Path, **fields: Any) -> SubagentRun:
@@ -60,6 +61,7 @@ def a_run(name: str, project: Path, **fields: Any) -> SubagentRun:
 # The file
 
 
+@pytest.mark.sqlite
 def test_a_second_connection_of_one_process_takes_no_lock_from_the_first(state: Path, project: Path) -> None:
     """POSIX drops a process's locks on a file when any descriptor of it is closed."""
     look = "import sys; from turngate.subagents.registry import Registry; r = Registry(sys.argv[1]); print(len(r.read('all'))); r.close()"
@@ -139,7 +141,7 @@ def test_a_kill_of_a_chain_that_is_over_ends_no_later_one(state: Path, project: 
         registry.transition("end", "one", "dead", outcome="ok", reason="complete")
         registry.transition("finish", "one", "dead", **{**FINAL, "result": "", "announcement": ""})
         registry.register(a_run("two", project, agent_id="a-one"), may_run=True, max_running=9)
-        killed, later = registry.kill("one", "killed"), registry.find("last", chain="two")
+        killed, later = registry.kill("one", "killed"), registry.find("last", "two")
         assert later is not None
         assert (killed, later.state) == ([], "running")
 
@@ -199,13 +201,14 @@ def test_runs_of_dead_owners_take_no_slots(project: Path, state: Path, tmp_path:
 
 
 def test_who_looks_at_the_dead_of_another_project_hides_no_death(
-    project: Path, state: Path, tmp_path: Path
+    project: Path, state: Path, tmp_path: Path, store: str
 ) -> None:
     left(state, a_run("r", tmp_path))
     with register(state) as registry:
         assert registry.take_over("me", str(project)) == []
         [adopted] = registry.take_over("me", str(tmp_path))
-        assert (adopted.recoveries, list((state / "owners").iterdir())) == (1, [])
+        left_locks = list((state / "owners").iterdir()) if store == "sqlite" else []
+        assert (adopted.recoveries, left_locks) == (1, [])
 
 
 # Reports
@@ -271,6 +274,7 @@ def test_a_report_that_is_on_its_way_at_a_reset_reaches_no_new_conversation(proj
     assert scene.heard("main") == ["new talk"]
 
 
+@pytest.mark.sqlite
 def test_a_registry_that_is_locked_while_a_report_is_taken_ends_no_turn(project: Path, state: Path) -> None:
     def lock(name: str, _: SubagentRun) -> None:
         if name == "done" and not held:

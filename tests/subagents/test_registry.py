@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,7 +22,9 @@ from tests.support.registry import (
     a_run,
     brought,
     change,
+    died,
     execute,
+    for_workers,
     kept,
     let_go,
     opened,
@@ -29,6 +32,8 @@ from tests.support.registry import (
     registered,
     said,
 )
+from tests.support.servers.postgres import PostgresServer
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import RunState, SubagentRun
 from turngate.subagents.registry import Registry
@@ -38,7 +43,7 @@ from turngate.subagents.registry.table import MAX_RESULT_CHARS, truncate_result
 
 
 @pytest.fixture
-def registry(state: Path) -> Iterator[Registry]:
+def registry(state: Path, store: str) -> Iterator[Registry]:
     with opened(state) as registry:
         yield registry
 
@@ -127,15 +132,17 @@ def test_a_late_write_of_a_process_that_lost_the_run_is_refused(registry: Regist
 
 
 def test_a_run_waits_while_the_machine_is_full(registry: Registry) -> None:
+    me = registry.join()
+
     def start(run: SubagentRun) -> SubagentRun | None:
-        return registry.transition("start", run.id, "me", depth=run.depth, max_running=1)
+        return registry.transition("start", run.id, me, depth=run.depth, max_running=1)
 
     first, second = (
-        registry.register(a_run(name, owner="me"), may_run=True, max_running=1) for name in ("one", "two")
+        registry.register(a_run(name, owner=me), may_run=True, max_running=1) for name in ("one", "two")
     )
     assert (first.state, first.started, second.state, second.started) == ("running", 5.0, "waiting", None)
     assert start(second) is None
-    registry.transition("end", "one", "me", outcome="ok", reason="complete")
+    registry.transition("end", "one", me, outcome="ok", reason="complete")
     assert start(second) is None  # it may be sent on, so it keeps its room
     registry.kill("one", "killed")
     started = start(second)
@@ -299,7 +306,7 @@ def test_the_replacement_carries_what_the_chain_is_and_nothing_of_how_the_run_en
         launch={"project": "/p", "model": "m"},
     )
     assert kept(registry) == replace(marked, state="replaced")
-    assert (registry.find("last", chain="r"), registry.read("chain", chain="r")) == (
+    assert (registry.find("last", "r"), registry.read("chain", "r")) == (
         successor,
         [kept(registry), successor],
     )
@@ -308,7 +315,7 @@ def test_the_replacement_carries_what_the_chain_is_and_nothing_of_how_the_run_en
 def test_replacing_a_run_twice_makes_one_replacement(registry: Registry) -> None:
     marked = brought(registry, "steering")
     first, second = registry.replace(marked), registry.replace(marked)
-    assert (second, [run.id for run in registry.read("chain", chain="r")]) == (
+    assert (second, [run.id for run in registry.read("chain", "r")]) == (
         None,
         ["r", first.id if first else ""],
     )
@@ -394,12 +401,13 @@ def test_a_long_result_is_frozen_with_a_word_about_what_is_missing(registry: Reg
     ]
 
 
-def test_a_result_that_is_no_text_can_still_be_kept(registry: Registry) -> None:
+def test_a_result_that_is_no_text_can_still_be_kept(registry: Registry, store: str) -> None:
     brought(registry, "running")
     ended = registry.transition(
         "end", "r", "me", outcome="ok", reason="complete", result="half a pair \ud800 \0 and more"
     )
-    assert (kept(registry), ended.result if ended else "") == (ended, "half a pair ? \0 and more")
+    nul = "\0" if store == "sqlite" else "\ufffd"  # which PostgreSQL cannot store
+    assert (kept(registry), ended.result if ended else "") == (ended, f"half a pair ? {nul} and more")
 
 
 @pytest.mark.req("X-25")
@@ -446,11 +454,11 @@ def test_only_what_is_finished_taken_and_old_is_forgotten(registry: Registry) ->
 def test_what_a_living_owner_has_is_not_taken_over(registry: Registry) -> None:
     owner = registry.join()
     before = brought(registry, "running", owner=owner)
-    assert (registry.find("of_others", owner="me"), registry.take_over("me", None)) == (before, [])
+    assert (registry.find("of_others", "me"), registry.take_over("me", None)) == (before, [])
     assert (registry.leave(owner), registry.leave(owner)) == (1, 0)
     [adopted] = registry.take_over("me", None)
     assert adopted == replace(before, owner="me")  # it let go in order: that is no death
-    assert (registry.find("of_others", owner="me"), registry.take_over("me", None)) == (None, [])
+    assert (registry.find("of_others", "me"), registry.take_over("me", None)) == (None, [])
 
 
 def test_everything_open_is_taken_over_and_nothing_that_is_finished(registry: Registry) -> None:
@@ -469,24 +477,18 @@ def test_everything_open_is_taken_over_and_nothing_that_is_finished(registry: Re
 
 
 @pytest.mark.parametrize("seconds", [121, -3600], ids=["later", "after the clock was set back"])
-def test_recoveries_in_quick_succession_are_counted_apart(registry: Registry, seconds: int) -> None:
+def test_recoveries_in_quick_succession_are_counted_apart(
+    state: Path, registry: Registry, seconds: int
+) -> None:
     registered(registry, owner="one")
     for dead, heir in (("one", "two"), ("two", "three")):
-        died(registry, dead)
+        died(state, dead)
         registry.take_over(heir, None)
     assert (kept(registry).recoveries, kept(registry).rapid) == (2, 2)
-    execute(registry, f"UPDATE runs SET recovered = recovered - {seconds} RETURNING id")
-    died(registry, "three")
+    execute(registry, f"UPDATE $runs SET recovered = recovered - {seconds} RETURNING id")
+    died(state, "three")
     registry.take_over("four", None)
     assert (kept(registry).recoveries, kept(registry).rapid) == (3, 1)
-
-
-def died(registry: Registry, owner: str) -> None:
-    """Who dies leaves its lock file behind."""
-    if isinstance(registry.store, SqliteStore):
-        folder = Path(registry.store.path).parent / "owners"
-        folder.mkdir(exist_ok=True)
-        (folder / owner).touch()
 
 
 def test_a_chain_that_is_over_is_forgotten_with_all_of_its_runs(registry: Registry) -> None:
@@ -501,7 +503,7 @@ def test_the_runs_of_another_project_are_left_to_others(registry: Registry) -> N
     for name in ("here", "there"):
         registered(registry, name, owner="dead", launch={"project": f"/{name}"})
     assert [run.id for run in registry.take_over("me", "/here")] == ["here"]
-    there = registry.find("of_others", owner="me")
+    there = registry.find("of_others", "me")
     assert there is not None
     assert (there.id, there.owner) == ("there", "dead")
     assert [run.id for run in registry.take_over("me", None)] == ["there"]
@@ -538,7 +540,122 @@ def test_many_processes_want_a_dead_ones_runs_and_each_run_goes_to_one(state: Pa
         assert kept == [(f"r{n:02}", winner, 1) for n in range(50)]
 
 
+# Workers
+
+
+def test_a_worker_claims_what_is_for_workers_with_its_labels_the_oldest_first(registry: Registry) -> None:
+    registered(registry, "here", owner="", created=1.0)
+    for_workers(registry, "gpu", "gpu", created=2.0)
+    for_workers(registry, "both", "gpu", "big", created=3.0)
+    before = for_workers(registry, "any", created=4.0)
+    plain, gpu = registry.join(slots=9), registry.join(slots=9, labels=["gpu"])
+    claimed = registry.claim(plain, [], max_running=9)
+    assert claimed is not None
+    assert claimed.started is not None
+    assert claimed == replace(before, owner=plain, state="running", started=claimed.started)
+    others = [registry.claim(gpu, ["gpu"], max_running=9), registry.claim(gpu, ["gpu"], max_running=9)]
+    assert [run and (run.id, run.owner) for run in others] == [("gpu", gpu), None]
+
+
+def test_a_worker_claims_no_more_than_its_slots_and_than_the_session_may_run_at_once(
+    registry: Registry,
+) -> None:
+    for number in range(3):
+        for_workers(registry, f"a{number}", at_once=2, parent="a", created=number)
+        for_workers(registry, f"b{number}", parent="b", created=5.0 + number)
+    one, two = registry.join(slots=3), registry.join(slots=3)
+    claimed = [registry.claim(owner, [], max_running=3) for owner in (one, one, one, one, two, two)]
+    assert [run and run.id for run in claimed] == ["a0", "a1", "b0", None, "b1", "b2"]
+    registry.transition("end", "a0", one, outcome="ok", reason="complete")
+    registry.transition("finish", "a0", one, **FINAL)
+    last = registry.claim(two, [], max_running=3)
+    assert (last and last.id, registry.claim(two, [], max_running=3)) == ("a2", None)
+
+
+@pytest.mark.parametrize("now", ["running", "ended", "steering", "final", "announced", "killed"])
+def test_a_run_that_a_worker_gives_up_goes_on_where_it_was_at_another_one(
+    registry: Registry, now: RunState
+) -> None:
+    worker, heir = registry.join(slots=1), registry.join(slots=1)
+    for_workers(registry, "r")
+    assert registry.claim(worker, [], max_running=1) is not None
+    for name in WAYS[now][1:] if now != "killed" else ("kill",):
+        assert change(registry, name, "r", worker)
+    before = kept(registry)
+    assert registry.take_over("a session", "/p") == []
+    assert registry.claim(heir, [], max_running=1) is None
+    assert (registry.leave(worker, "r"), registry.claim(heir, [], max_running=1, left=["r"])) == (1, None)
+    assert registry.claim(heir, [], max_running=1) == replace(before, owner=heir)
+    assert registry.take_over("a session", "/p") == []
+
+
+def test_many_workers_claim_each_run_once(state: Path, registry: Registry) -> None:
+    for number in range(60):
+        for_workers(registry, f"r{number}", at_once=99)
+    claimed: list[list[str]] = []
+
+    def work() -> None:
+        with opened(state) as own:
+            owner, mine = own.join(slots=99), list[str]()
+            while run := own.claim(owner, [], max_running=99):
+                mine.append(run.id)
+            claimed.append(mine)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(run for mine in claimed for run in mine) == sorted(f"r{number}" for number in range(60))
+
+
 # At once
+
+
+def test_a_limit_of_two_holds_for_eight_that_start_at_once(state: Path, registry: Registry) -> None:
+    over = list[int]()
+
+    def start(names: Sequence[str]) -> None:
+        with opened(state) as own:
+            owner = own.join()
+            for name in names:
+                barrier.wait()
+                own.register(a_run(name, owner=owner), may_run=True, max_running=2)
+                barrier.wait()
+                if name.startswith("0"):
+                    running = [run.id for run in own.read("all") if run.state == "running"]
+                    over.append(len(running))
+                    for run in own.read("all"):
+                        own.kill(run.id, "killed")
+                barrier.wait()
+
+    barrier = threading.Barrier(8)
+    threads = [
+        threading.Thread(target=start, args=([f"{thread}-{number}" for number in range(10)],))
+        for thread in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert over == [2] * 10
+
+
+def test_a_write_of_another_process_ends_a_wait_and_one_that_changes_nothing_does_not(
+    state: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngate.subagents.registry.postgres_store.POLL_S", 10**6)
+    with opened(state) as other:
+        seen = registry.wait_for_change(-1, 0)
+        seen = registry.wait_for_change(seen, 0.5)  # the first wait begins to listen
+        worker = other.join(slots=1)
+        assert other.claim(worker, [], max_running=1) is None
+        assert registry.wait_for_change(seen, 0.5) == seen
+        registered(other)
+        changed = registry.wait_for_change(seen, HANG_TIMEOUT_S)
+        assert changed != seen
+        registered(registry, "own")
+        assert registry.wait_for_change(changed, 0.5) == changed
 
 
 def test_two_threads_use_one_registry_at_once(registry: Registry) -> None:
@@ -596,7 +713,8 @@ class Transitions(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.registries = [Registry(self.folder.name) for _ in range(2)]
         for registry in self.registries:
-            registry.store.execute("PRAGMA synchronous = OFF", {})
+            if isinstance(registry.store, SqliteStore):
+                registry.store.execute("PRAGMA synchronous = OFF", {})
         self.announced: Counter[str] = Counter()
         self.granted: Counter[str] = Counter()
         self.left: dict[str, SubagentRun] = {}
@@ -614,7 +732,7 @@ class Transitions(RuleBasedStateMachine):
     )
     def change(self, name: str, chain: str, who: int, old: bool) -> None:
         registry = self.registries[who]
-        now = registry.read("chain", chain=chain)[0] if old else registry.find("last", chain=chain)
+        now = registry.read("chain", chain)[0] if old else registry.find("last", chain)
         assert now is not None
         changed = change(registry, name, now.id, f"owner{who}")
         if name == "announce" and changed:
@@ -657,5 +775,23 @@ class Transitions(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-Transitions.TestCase.settings = settings(stateful_step_count=25, suppress_health_check=list(HealthCheck))
+class TransitionsOnPostgres(Transitions):
+    """The server's registry is emptied for each example."""
+
+    server: ClassVar[PostgresServer]
+
+    def __init__(self) -> None:
+        self.server.clear()
+        super().__init__()
+
+
+STEPS = settings(stateful_step_count=25, suppress_health_check=list(HealthCheck))
+Transitions.TestCase.settings = TransitionsOnPostgres.TestCase.settings = STEPS
 TestWhateverHappens = pytest.mark.req("X-21", "X-22")(Transitions.TestCase)
+
+
+class TestWhateverHappensOnPostgres(TransitionsOnPostgres.TestCase):  # type: ignore[valid-type, misc]
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        TransitionsOnPostgres.server = postgres
+        monkeypatch.setenv("TURNGATE_REGISTRY", postgres.url())

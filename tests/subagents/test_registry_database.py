@@ -153,8 +153,8 @@ def test_a_command_that_waits_for_the_registry_can_be_interrupted(state: Path) -
         lambda registry: registry.take_over("me", None),
         lambda registry: registry.transition("start", "none", "me", depth=1, max_running=0),
         lambda registry: registry.delete_finished(),
-        lambda registry: registry.move_results("s", "a", to="root"),
-        lambda registry: registry.move_results("s", "", to="discarded"),
+        lambda registry: registry.move_results("s", "a", "root"),
+        lambda registry: registry.move_results("s", "", "discarded"),
     ],
     ids=["kill", "deliver", "adopt", "release", "delete", "reassign", "discard"],
 )
@@ -239,7 +239,7 @@ def test_a_state_that_no_version_writes_is_reported_as_damage(state: Path) -> No
         with pytest.raises(
             RegistryError, match=f"^the registry {path_of(registry)} is damaged: state is 'dancing'$"
         ):
-            registry.find("run", id="r")
+            registry.find("run", "r")
 
 
 # Content
@@ -301,7 +301,7 @@ def test_a_row_that_no_version_writes_is_reported_as_damage(registry: Registry, 
     registered(registry)
     registry.store.execute(f"UPDATE runs SET {damage} RETURNING id", {})
     with pytest.raises(RegistryError, match=f"^the registry {path_of(registry)} is damaged: "):
-        registry.find("run", id="r")
+        registry.find("run", "r")
 
 
 @pytest.mark.req("X-24")

@@ -81,9 +81,16 @@ def running(registry: Registry, identity: str = "r", **fields: Any) -> SubagentR
     return registry.register(a_run(identity, **fields), may_run=True, max_running=NONE)
 
 
+def for_workers(
+    registry: Registry, identity: str, *labels: str, at_once: int = 9, **fields: Any
+) -> SubagentRun:
+    launch = {"workers": {"labels": labels, "at_once": at_once}, "project": "/p"}
+    return registered(registry, identity, **{"owner": "", "launch": launch, **fields})
+
+
 def change(registry: Registry, name: str, run: str = "r", owner: str = "me") -> object:
     """One transition by its name; falsy: nothing has changed."""
-    now = registry.find("run", id=run)
+    now = registry.find("run", run)
     assert now is not None
     does: dict[str, Callable[[], object]] = {
         "steer": lambda: registry.steer(now, "more"),
@@ -115,13 +122,19 @@ def brought(registry: Registry, state: RunState, identity: str = "r", **fields: 
 
 
 def kept(registry: Registry, identity: str = "r") -> SubagentRun:
-    found = registry.find("run", id=identity)
+    found = registry.find("run", identity)
     assert found is not None
     return found
 
 
 def execute(registry: Registry, statement: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in registry.store.execute(statement, {})]
+
+
+def died(state: Path, owner: str) -> None:
+    """Who dies leaves its lock file behind. In PostgreSQL, an owner without a lease is a dead one."""
+    (state / "owners").mkdir(parents=True, exist_ok=True)
+    (state / "owners" / owner).touch()
 
 
 # Programs

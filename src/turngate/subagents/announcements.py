@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from turngate.aio.threads import run_in_thread
@@ -82,7 +81,7 @@ class Announcements:
         self._queued.discard(key)
         context = await self._supervisor.connect()
         try:
-            runs = await context.call(partial(context.registry.read, "chain", chain=key))
+            runs = await context.call(context.registry.read, "chain", key)
             if runs:
                 self._report(runs[-1], context.owner)
             for run in runs:

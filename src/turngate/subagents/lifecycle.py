@@ -32,6 +32,7 @@ from turngate.subagents.subagent_stop import (
     hooks_of_redirect,
 )
 
+Step = Transition | Literal["replace"]
 MACHINE_FULL_RETRY_S = 0.2
 STATES_WITH_SLOT = ("running", "ended", "steering")
 HALTED = ("halted", "checkpoint")  # ends of a turn by `continue: false`
@@ -132,8 +133,8 @@ class RunLifecycle:
             while not self.is_lost and self.current.state not in ("done", "given_up"):
                 self._update_slot(await self._run_step())
             if self.is_lost and not self.result.done():
-                where = "is continued by another process; its result arrives as a message"
-                self.result.set_exception(UsageError(f"subagent {self.current.name} {where}"))
+                lost = f"subagent {self.current.name} is continued by another process"
+                self.result.set_exception(UsageError(f"{lost}; its result arrives as a message"))
         except Exception as error:  # noqa: BLE001 - a parent must never wait for a chain that has stopped
             self._host.warn(self.current, f"subagent {self.current.name} cannot continue: {error}")
             if not self.result.done():
@@ -199,9 +200,8 @@ class RunLifecycle:
         while True:
             await context.slots.wait(self.current)
             self._has_slot = True
-            run = await self._transition(
-                "started", "start", depth=self.current.depth, max_running=context.limits.on_machine
-            )
+            limit = {"depth": self.current.depth, "max_running": context.limits.on_machine}
+            run = await self._transition("started", "start", **limit)
             if run.state != "waiting":
                 return run
             context.slots.leave(self.current)
@@ -232,9 +232,7 @@ class RunLifecycle:
             guard=changed_guard(self.current, self._take_unenforced(), is_at_stage_end=at_stage_end),
         )
 
-    def _write(
-        self, transition: Transition | Literal["replace"], values: Mapping[str, object]
-    ) -> SubagentRun | None:
+    def _write(self, transition: Step, values: Mapping[str, object]) -> SubagentRun | None:
         """Sync the transcript before recording the end, because SubagentStop hooks read it.
 
         One thread hop for both disk writes. Without stop checks no sync is needed: the row holds the answer.
@@ -384,10 +382,8 @@ class RunLifecycle:
                     max_steers=run.max_steers, reason="capped", blocked_by=hooks_of_redirect(run)
                 )
             guard = run.guard.get("before") if run.next_by_hook else run.guard
-            counted = run.next_by_hook
-            return await self._transition(
-                "redirect_cancelled", "cancel_redirect", counted=counted, guard=guard, error=failure
-            )
+            values = {"counted": run.next_by_hook, "guard": guard, "error": failure}
+            return await self._transition("redirect_cancelled", "cancel_redirect", **values)
 
     # The end of the chain
 
@@ -410,13 +406,9 @@ class RunLifecycle:
         context = self._context
         if context.announcer is None:
             return None
-
-        async def count_attempt() -> int:
-            changed = await context.call(self._write, "attempt", {})
-            return changed.attempts if changed else 0
-
+        count = partial(context.call, self._write, "attempt", {})
         deliver = notifications.deliver_announcement
-        return await deliver(context.announcer, self.current, context.limits, count_attempt)
+        return await deliver(context.announcer, self.current, context.limits, count)
 
     def _settle(self, run: SubagentRun) -> None:
         """Give the result to those who wait for it, once."""
@@ -452,7 +444,7 @@ class RunLifecycle:
             if run.started is not None:
                 await notifications.notify_stop(self._host, run)
             self._settle(run)
-        await self._context.call(partial(self._registry.move_results, run.parent, run.agent_id, to="root"))
+        await self._context.call(self._registry.move_results, run.parent, run.agent_id, "root")
         await self._notify_ended(run)
         return await self._transition("done", "done")
 
@@ -481,9 +473,7 @@ class RunLifecycle:
             used = {"usage": turn.usage, "tool_calls": turn.tool_calls, "tools": turn.tools}
             await self._context.call(self._write, "usage", used)
 
-    async def _transition(
-        self, step: str, transition: Transition | Literal["replace"], **values: object
-    ) -> SubagentRun:
+    async def _transition(self, step: str, transition: Step, **values: object) -> SubagentRun:
         """Write a transition and return the new row, or the row that another writer made first."""
         changed = await self._context.call(self._write, transition, values)
         if changed is None:
@@ -492,7 +482,7 @@ class RunLifecycle:
         return changed
 
     async def _reload(self) -> SubagentRun:
-        run = await self._context.call(partial(self._registry.find, "last", chain=self.current.chain))
+        run = await self._context.call(self._registry.find, "last", self.current.chain)
         if run is None:
             raise UsageError(f"run {self.current.id} is no longer in the registry")
         self.is_lost = self.is_lost or run.owner != self._context.owner

@@ -31,7 +31,7 @@ class RunsElsewhere:
         self, registry: Registry, owner: str, is_own: Callable[[SubagentRun], bool]
     ) -> list[SubagentRun]:
         """Return the runs that a live process other than the owner runs. This blocks."""
-        unfinished = registry.read("unfinished", parent=self._session_id)
+        unfinished = registry.read("unfinished", self._session_id)
         others = [run for run in unfinished if run.owner != owner and is_own(run)]
         self._places = registry.living({run.owner for run in others}) if others else {}
         return [run for run in others if run.owner in self._places]

@@ -25,7 +25,7 @@ from turngate.subagents.registry.table import new_id
 from turngate.subagents.steering import check_steer, request_steer
 
 KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end
-REGISTRY_POLL_S = 0.2
+MAX_POLL_S = 2.0  # for changes; a file is looked at more often
 DEAD_OWNER_POLL_S = 0.5
 DELETE_INTERVAL_S = 60.0
 RESUME_INTERVAL_S = 2.0
@@ -51,7 +51,7 @@ class Supervisor:
         self.listeners = ChangeListeners()
         self.left: set[str] = set()  # chains of dead processes that were reported as left alone
         self.elsewhere = RunsElsewhere(session_id, self.listeners, host.notice)
-        self._session_id, self._options = session_id, options
+        self._session_id, self._options, self._setting = session_id, options, host.settings.registry
         self._context: LifecycleContext | None = None  # while it is connected
         self._connecting = asyncio.Lock()
         self._waits: set[str] = set()  # for the registry, that were reported
@@ -65,11 +65,12 @@ class Supervisor:
 
     async def open(self) -> bool:
         """Take over runs of processes that died. Return True if results wait for the main agent."""
-        if not self.host.world.in_hook:
-            self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners())
-        if not registry_exists(self.state):
-            return False
         try:
+            if not self.host.world.in_hook:
+                abandoned = AbandonedRuns(self.state, self._setting)
+                self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners(abandoned))
+            if not registry_exists(self.state, self._setting):
+                return False
             context = await self.connect()
             waiting = await run_in_thread(context.registry.inbox, self._session_id)
             adopted = await self.recover_and_notify()
@@ -77,7 +78,7 @@ class Supervisor:
             if (
                 adopted
                 or waiting
-                or await context.call(partial(context.registry.read, "unfinished", parent=self._session_id))
+                or await context.call(context.registry.read, "unfinished", self._session_id)
             ):
                 await self._look_elsewhere(context)
             else:
@@ -90,15 +91,17 @@ class Supervisor:
     async def connect(self) -> LifecycleContext:
         async with self._connecting:  # two tasks may ask at once
             if self._context is None:
-                registry = await run_in_thread(Registry, self.state, self._notice_from_thread())
+                registry = await run_in_thread(
+                    Registry, self.state, self._notice_from_thread(), self._setting
+                )
                 try:
                     owner = await run_in_thread(registry.join)
                 except BaseException:  # such as: its lock file cannot be made
                     registry.close()
                     raise
                 self._context = self._new_context(registry, owner)
-                if registry.store.has_lease:
-                    self._lease_keeper = asyncio.create_task(self._keep_lease(self._context))
+                if registry.store.has_lease and (self._lease_keeper is None or self._lease_keeper.done()):
+                    self._lease_keeper = asyncio.create_task(self._keep_lease())
                 self.watch()
         return self._context
 
@@ -132,9 +135,10 @@ class Supervisor:
 
     async def close(self) -> None:
         """Stop all work as it is; another process can adopt the runs that are not finished."""
-        if self._owner_watcher is not None:
-            self._owner_watcher.cancel()
-            await asyncio.wait({self._owner_watcher})
+        for task in (self._owner_watcher, self._lease_keeper):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
         await self._disconnect()
 
     async def _disconnect(self, *, leave: bool = True) -> None:
@@ -142,19 +146,17 @@ class Supervisor:
         context, self._context = self._context, None
         if context is None:
             return
-        own = [task for task in (self._watcher, self._lease_keeper) if task]
-        tasks = {*self._tasks.values(), *own} - {asyncio.current_task()}
+        tasks = [*self._tasks.values(), *([self._watcher] if self._watcher else [])]
         for task in tasks:
             task.cancel()
         if tasks:
             await finish_despite_cancel(asyncio.wait(tasks))
-        await finish_despite_cancel(self._leave(context, give_up=leave))
+        await finish_despite_cancel(self._leave(context) if leave else context.worker.close())
 
-    async def _leave(self, context: LifecycleContext, *, give_up: bool) -> None:
+    async def _leave(self, context: LifecycleContext) -> None:
         """Give up the open runs. If that fails, the owner counts as dead."""
-        if give_up:
-            with contextlib.suppress(RegistryError):
-                await context.worker.call(context.registry.leave, context.owner)
+        with contextlib.suppress(RegistryError):
+            await context.worker.call(context.registry.leave, context.owner)
         await context.worker.close()
 
     def is_own(self, run: SubagentRun) -> bool:
@@ -238,7 +240,7 @@ class Supervisor:
         lifecycle = self._lifecycles.get(chain)
         if lifecycle is None:
             context = await self.connect()
-            ended = await context.worker.call(partial(context.registry.find, "last", chain=chain))
+            ended = await context.worker.call(context.registry.find, "last", chain)
             if ended is None:
                 raise UsageError(f"there is no run {chain}")
             return ended
@@ -276,7 +278,7 @@ class Supervisor:
             for each in self._lifecycles.values()
             if each.parent_key == (parent, parent_agent) and not (each.waiters or each.result.done())
         ]
-        elsewhere = self.elsewhere.of(parent, parent_agent) if self._context else []
+        elsewhere = self.elsewhere.of(parent, parent_agent)
         return list({run.chain: run for run in (*elsewhere, *here)}.values())
 
     def _will_take_turn(self, agent_id: str) -> bool:
@@ -303,13 +305,12 @@ class Supervisor:
     async def discard_results(self, parent: str, parent_agent: str) -> None:
         """Drop the results for an agent whose conversation was reset."""
         if (context := self._context) is not None:
-            move = partial(context.registry.move_results, parent, parent_agent, to="discarded")
-            await context.call(move)
+            await context.call(context.registry.move_results, parent, parent_agent, "discarded")
 
     async def steer(self, run: str, prompt: str, *, by: str) -> SubagentRun:
         """Give a working subagent a new prompt. Raises UsageError if that is not allowed, or too late."""
         context = await self.connect()
-        row = await context.call(partial(context.registry.find, "run", id=run))
+        row = await context.call(context.registry.find, "run", run)
         if row is None:
             raise UsageError(f"there is no run {run}")
         lifecycle = self._lifecycles.get(row.chain)
@@ -375,7 +376,7 @@ class Supervisor:
     async def _resume_own(self, context: LifecycleContext) -> None:
         """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
         async with context.worker.lock:
-            owned = await context.worker.call(partial(context.registry.read, "owned", owner=context.owner))
+            owned = await context.worker.call(context.registry.read, "owned", context.owner)
         for run in owned:
             if run.chain not in self._lifecycles:
                 self._start_lifecycle(run, context)
@@ -398,14 +399,11 @@ class Supervisor:
         while True:
             try:
                 previous, version = version, await run_in_thread(registry.wait_for_change, version, pause)
-                pause = REGISTRY_POLL_S
+                pause = MAX_POLL_S
                 if version != previous or self.elsewhere:
                     await self._look_elsewhere(context)
-                if (
-                    not self.elsewhere
-                    and not self._lifecycles
-                    and await call(registry.find, "leftovers") is None
-                ):
+                is_idle = not self.elsewhere and not self._lifecycles
+                if is_idle and await call(registry.find, "leftovers") is None:
                     return
                 if time.monotonic() - resumed_at > RESUME_INTERVAL_S:
                     resumed_at = time.monotonic()
@@ -415,7 +413,7 @@ class Supervisor:
                     check_owners = True
                 if check_owners:
                     await self.recover_and_notify()
-                    check_owners = bool(await call(partial(registry.read, "of_others", owner=owner)))
+                    check_owners = bool(await call(registry.read, "of_others", owner))
                 if time.monotonic() - deleted_at > DELETE_INTERVAL_S:
                     deleted_at = time.monotonic()
                     await call(registry.delete_finished)
@@ -428,44 +426,45 @@ class Supervisor:
     async def _notice_changes(self, context: LifecycleContext) -> None:
         """Notify the lifecycles of runs that others have killed or steered, and of those that others now own."""
         registry, call = context.registry, context.worker.call
-        ours = list(self._lifecycles.values())
-        owned = await call(partial(registry.read, "owned", owner=context.owner))
+        ours = set(self._lifecycles)
+        owned = await call(registry.read, "owned", context.owner)
         self._notify_lifecycles([run for run in owned if run.state in ("killed", "steering")])
-        for chain in {each.current.chain for each in ours} - {run.chain for run in owned}:
-            last = await call(partial(registry.find, "last", chain=chain))
+        for chain in ours - {run.chain for run in owned}:
+            last = await call(registry.find, "last", chain)
             if last is not None and last.owner != context.owner:
                 self._notify_lifecycles([last])
 
-    async def _keep_lease(self, context: LifecycleContext) -> None:
+    async def _keep_lease(self) -> None:
         """Show that this process lives. If that fails, cancel its work before another process takes it over."""
         kept_at = time.monotonic()
-        while True:
-            started = time.monotonic()
+        while context := self._context:
+            started, is_kept = time.monotonic(), True  # for now, if the registry cannot be used
             try:
                 async with asyncio.timeout(kept_at + HELD_S - started):
                     is_kept = await run_in_thread(context.registry.beat, context.owner)
-                kept_at = started
+                    kept_at = started
             except TimeoutError:
                 is_kept = False
             except (RegistryError, RuntimeError):
-                is_kept = True  # for now
-            if is_kept:
-                await asyncio.sleep(max(0.0, min(BEAT_S, kept_at + HELD_S - time.monotonic())))
-            else:
-                return await self._start_again()
+                pass
+            if not is_kept:
+                await self._start_again()
+                kept_at = time.monotonic()
+            await asyncio.sleep(max(0.0, min(BEAT_S, kept_at + HELD_S - time.monotonic())))
 
     async def _start_again(self) -> None:
         """Continue as another owner, with the runs that no other process has taken over."""
-        self.host.notice(
-            "the registry was not reached for too long: subagents are cancelled here and taken over"
-        )
-        for lifecycle in self._lifecycles.values():
-            lifecycle.give_way()
+        self.host.notice("the registry was not reached in time; subagents are cancelled until it is")
+        lifecycles = [*self._lifecycles.values()]
+        self.elsewhere.update([each.current for each in lifecycles])  # so that their parents wait on
+        for each in lifecycles:
+            each.give_way()
         await self._disconnect(leave=False)
         while self._context is None:
             with contextlib.suppress(TurngateError, OSError):
-                await self.connect()
+                context = await self.connect()
                 await self.recover_and_notify()
+                await self._look_elsewhere(context)
                 return
             await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
 
@@ -478,15 +477,14 @@ class Supervisor:
             runs = await context.call(read)
         self.elsewhere.update(runs)
 
-    async def _watch_for_dead_owners(self) -> None:
+    async def _watch_for_dead_owners(self, abandoned: AbandonedRuns) -> None:
         """Connect, which recovers the runs, when another process with open runs has died."""
-        abandoned = AbandonedRuns(self.state)
         while True:
             await asyncio.sleep(DEAD_OWNER_POLL_S)
             if self._context is not None and self._is_watching:
                 continue
-            if await run_in_thread(abandoned.exist, self.host.world.location, frozenset(self.left)):
-                with contextlib.suppress(TurngateError, OSError):
+            with contextlib.suppress(TurngateError, OSError):
+                if await run_in_thread(abandoned.exist, self.host.world.location, frozenset(self.left)):
                     await self.connect()
                     self.watch()
 

@@ -165,7 +165,7 @@ async def run_subagents(
             open_chains = {
                 chain
                 for chain in open_chains
-                if (run := registry.find("last", chain=chain)) and run.state in OPEN_STATES
+                if (run := registry.find("last", chain)) and run.state in OPEN_STATES
             }
 
 

@@ -5,7 +5,6 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
@@ -17,40 +16,24 @@ OWNERS_FOLDER = "owners"  # folder of the lock files in the state folder
 _OWNER_ID = re.compile(r"[0-9A-Za-z]{1,64}(?:-([0-9]{1,20})-([0-9]{0,40}))?")
 
 
-def _new_owner_id() -> str:
+def new_owner_id() -> str:
     """Return an id that names the process too, because a lock file can be deleted."""
     process = this_process()
     return f"{new_id()}-{process.pid}-{process.started}"
 
 
-@dataclass
-class OwnerLock:
-    folder: str
-    id: str = field(default_factory=_new_owner_id)
-    _fd: int = -1
-
-    def acquire(self) -> None:
-        path = os.path.join(self.folder, self.id)
-        try:
-            make_private_dir(self.folder)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-        except OSError as error:
-            raise RegistryError(f"the owner's lock {path} cannot be taken: {error}") from error
-        with contextlib.suppress(OSError):  # the PID only helps people, so a full disk does not matter
-            os.write(self._fd, str(os.getpid()).encode())
-
-    def release(self) -> None:
-        """Unlock and remove the file."""
-        if self._fd >= 0:
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(self.folder, self.id))
-            self.unlock()
-
-    def unlock(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+def hold_lock(folder: str, owner: str) -> int:
+    """Return the descriptor of a new lock, which is released when it is closed."""
+    path = os.path.join(folder, owner)
+    try:
+        make_private_dir(folder)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except OSError as error:
+        raise RegistryError(f"the owner's lock {path} cannot be taken: {error}") from error
+    with contextlib.suppress(OSError):  # the PID only helps people, so a full disk does not matter
+        os.write(fd, str(os.getpid()).encode())
+    return fd
 
 
 @contextlib.contextmanager

@@ -5,39 +5,59 @@ leads out of and the owner that makes it, so a second try, a late result or anot
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from turngate.aio.threads import SerialThread
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.errors import RegistryError, SubagentBusy
-from turngate.state.paths import REGISTRY_FILE
+from turngate.state.paths import REGISTRY_FILE, REGISTRY_URL
 from turngate.subagents.registry import statements as sql
+from turngate.subagents.registry.database import last_change, owners_with_open_runs
+from turngate.subagents.registry.owners import OWNERS_FOLDER, owner_is_gone
 from turngate.subagents.registry.sqlite_store import SqliteStore
 from turngate.subagents.registry.statements import Query, Transition
-from turngate.subagents.registry.store import RunStore
+from turngate.subagents.registry.store import LEASE_S, RunStore
 from turngate.subagents.registry.table import new_id, row_to_run, successor_of, to_column, truncate_result
 
 RAPID_RECOVERY_S = 120.0  # recoveries closer together than this count as rapid
 GIVEN_UP_RETENTION_S = 7 * 86400.0
 FINISHED_RETENTION_S = 300.0
+ABANDONED_POLL_S = LEASE_S  # of a session that is not connected to PostgreSQL
 
 
-def registry_exists(state: str) -> bool:
+def registry_url(setting: str | None = None) -> str:
+    """Return the URL of a registry on PostgreSQL, by the environment or else the user's setting; "": a file."""
+    url = os.environ.get(REGISTRY_URL) or setting or ""
+    if url and not url.startswith(("postgresql://", "postgres://")):
+        where = REGISTRY_URL if os.environ.get(REGISTRY_URL) else "`registry` of your settings"
+        raise RegistryError(f"{where} is not the URL of a registry, expected postgresql://USER@HOST/NAME")
+    return url
+
+
+def registry_exists(state: str, setting: str | None = None) -> bool:
     """Return whether there may be runs; reading never creates a file."""
-    return os.path.exists(os.path.join(state, REGISTRY_FILE))
+    return bool(registry_url(setting)) or os.path.exists(os.path.join(state, REGISTRY_FILE))
 
 
 class Registry:
-    """`Registry(state)`; every method may be called from any thread."""
+    """`Registry(state)`; every method may be called from any thread. `setting`: see `registry_url`."""
 
-    def __init__(self, state: str, on_wait: Callable[[str], None] | None = None) -> None:
-        self.store: RunStore = SqliteStore(state, on_wait)
+    def __init__(
+        self, state: str, on_wait: Callable[[str], None] | None = None, setting: str | None = None
+    ) -> None:
+        if url := registry_url(setting):
+            # lazy: psycopg is loaded only with a URL
+            from turngate.subagents.registry.postgres_store import PostgresStore  # noqa: PLC0415
+
+            self.store: RunStore = PostgresStore(url)
+        else:
+            self.store = SqliteStore(state, on_wait)
         self.commits = 0
-        # Of the store, which knows owners and changes.
         self.join, self.beat, self.living = self.store.join, self.store.beat, self.store.living
         self.wait_for_change = self.store.wait_for_change
 
@@ -50,6 +70,9 @@ class Registry:
         """Store a run before it starts: `running` if it may run and the machine has a slot, else `waiting`."""
         registered = self._run(sql.REGISTER, **vars(run), may_run=may_run, max_running=max_running)
         if registered is None:
+            # An earlier try may have registered it, whose answer was lost with a connection.
+            registered = self.find("run", run.id)
+        if registered is None or registered.owner != run.owner:
             raise SubagentBusy("this subagent is still running; wait for its report")
         return registered
 
@@ -91,7 +114,7 @@ class Registry:
         """Note that the parent's conversation holds the result, on disk."""
         return self._run(sql.MARK_DELIVERED, id=run)
 
-    def move_results(self, parent: str, agent: str, *, to: Literal["root", "discarded"]) -> None:
+    def move_results(self, parent: str, agent: str, to: Literal["root", "discarded"]) -> None:
         """Give undelivered results of a subagent that takes no more turns to the main agent.
 
         `discarded`: mark them as delivered, because their conversation was reset and no other one may get them.
@@ -115,14 +138,26 @@ class Registry:
                     continue
                 values: dict[str, object] = {"dead": dead, "project": project}
                 runs = [run.id for run in self._runs(sql.ADOPTABLE, **values) if may_adopt(run)]
-                values |= {"runs": json.dumps(runs), "rapid_s": RAPID_RECOVERY_S, "died": status == "died"}
+                values |= {"ids": json.dumps(runs), "rapid_s": RAPID_RECOVERY_S, "died": status == "died"}
                 adopted += self._runs(sql.ADOPT, owner=owner, **values) if runs else []
         return adopted
 
-    def leave(self, owner: str) -> int:
-        """Give up the open runs of an owner that ends in order; return how many."""
-        left = len(self._rows(sql.LEAVE, owner=owner))
-        self.store.leave(owner)
+    def claim(
+        self, owner: str, labels: Sequence[str], *, max_running: int, left: Collection[str] = ()
+    ) -> SubagentRun | None:
+        """Take the oldest run that is for workers with these labels and has no owner that lives, but none of `left`.
+
+        None: there is none, or this worker has `max_running` already, or the session of each has all that it may.
+        """
+        ids, died = json.dumps(list(left)), True
+        values = {"labels": json.dumps(list(labels)), "ids": ids, "rapid_s": RAPID_RECOVERY_S, "died": died}
+        return self._run(sql.CLAIM, **values, owner=owner, max_running=max_running)
+
+    def leave(self, owner: str, run: str = "") -> int:
+        """Give up a run, or all open runs of an owner that ends in order; return how many."""
+        left = len(self._rows(sql.LEAVE, owner=owner, run=run))
+        if not run:
+            self.store.leave(owner)
         return left
 
     def _release_slots_of_dead(self, owner: str) -> None:
@@ -137,11 +172,11 @@ class Registry:
 
     # Queries and deletion
 
-    def read(self, query: Query, **values: str) -> list[SubagentRun]:
-        return self._runs(sql.QUERIES[query], **values)
+    def read(self, query: Query, value: str = "") -> list[SubagentRun]:
+        return self._runs(sql.QUERIES[query], value=value)
 
-    def find(self, query: Query, **values: str) -> SubagentRun | None:
-        return self._run(sql.QUERIES[query], **values)
+    def find(self, query: Query, value: str = "") -> SubagentRun | None:
+        return self._run(sql.QUERIES[query], value=value)
 
     def delete_finished(self, retention: float = FINISHED_RETENTION_S) -> int:
         """Delete runs that finished `retention` seconds ago, but none with an undelivered result."""
@@ -171,8 +206,35 @@ class Registry:
         return rows
 
 
+class AbandonedRuns:
+    """Runs of dead owners, for a session that is not connected: it looks at the files, or once in each lease."""
+
+    def __init__(self, state: str, setting: str | None = None) -> None:
+        self._state, self._url = state, registry_url(setting)
+        self._seen: float | None = None  # the last change of the file, or the time of the last look
+        self._owners: list[str] = []
+
+    def exist(self, project: str, left: Iterable[str]) -> bool:
+        """Return whether another owner with open runs of the project is gone.
+
+        Chains in `left` do not count while they have no result: this session may not continue them.
+        """
+        if not self._url:
+            if (changed := last_change(self._state)) != self._seen:
+                self._seen, self._owners = changed, owners_with_open_runs(self._state, project, left)
+            folder = os.path.join(self._state, OWNERS_FOLDER)
+            found = any(owner_is_gone(folder, owner) for owner in self._owners)
+            self._seen = None if found else self._seen
+            return found
+        if self._seen is not None and time.monotonic() - self._seen < ABANDONED_POLL_S:
+            return False
+        self._seen = time.monotonic()
+        with contextlib.closing(Registry("", setting=self._url)) as registry:
+            values = {"project": project, "ids": json.dumps(list(left))}
+            return bool(registry.store.execute(sql.OWNERS_OF_PROJECT, values))
+
+
 T = TypeVar("T")
-RETRY_PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
 
 
 class RegistryWorker:
@@ -187,8 +249,8 @@ class RegistryWorker:
         return await self._thread.call(function, *arguments)
 
     async def transition(self, function: Callable[..., T], *arguments: object) -> T:
-        """Call `function` alone, and retry it while the disk is full or another process holds the database."""
-        for pause in (*RETRY_PAUSES_S, None):
+        """Call `function` alone, and retry it for some seconds if the registry cannot be used."""
+        for pause in (*self._registry.store.retry_pauses, None):
             try:
                 async with self.lock:
                     return await self.call(function, *arguments)

@@ -5,46 +5,42 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate.errors import RegistryError
 from turngate.state.paths import REGISTRY_FILE
 from turngate.state.process_stat import is_alive
-from turngate.subagents.registry.database import open_database, owners_with_open_runs
-from turngate.subagents.registry.owners import (
-    OWNERS_FOLDER,
-    OwnerLock,
-    lock_path,
-    owner_is_gone,
-    owner_status,
-    process_of,
-)
-from turngate.subagents.registry.statements import HAS_OPEN_RUNS, rows_to_change
+from turngate.subagents.registry import owners as locks
+from turngate.subagents.registry.database import open_database
+from turngate.subagents.registry.statements import HAS_OPEN_RUNS, render, rows_to_change
 from turngate.subagents.registry.store import OwnerEnd
 
 BUSY_TIMEOUT_S = 10.0  # for another process that writes
 BUSY_PAUSE_S = 0.005
+POLL_S = 0.2  # for writes of other processes
 
 
 class SqliteStore:
     """Implements RunStore."""
 
     has_lease = False
+    # For a full disk, or another process that holds the database.
+    retry_pauses: Sequence[float] = (0.05, 0.2, 0.5, 1.0, 2.0)
 
     def __init__(self, state: str, on_wait: Callable[[str], None] | None = None) -> None:
         self.path = os.path.join(os.path.abspath(state), REGISTRY_FILE)
         self.name = f"the registry {self.path}"
-        self._owners = os.path.join(os.path.dirname(self.path), OWNERS_FOLDER)
-        self._held: dict[str, OwnerLock] = {}
+        self._owners = os.path.join(os.path.dirname(self.path), locks.OWNERS_FOLDER)
+        self._held: dict[str, int] = {}  # descriptors of the locks of owners
         self._lock = threading.Lock()
         self._db, self.notice = open_database(self.path, on_wait)  # the fault is a notice for the user
 
     def close(self) -> None:
         with self._lock:
             self._db.close()
-        for lock in self._held.values():
-            lock.unlock()
+        while self._held:
+            os.close(self._held.popitem()[1])
 
     # Statements
 
@@ -57,6 +53,7 @@ class SqliteStore:
 
     def _execute(self, statement: str, values: Mapping[str, object]) -> list[sqlite3.Row]:
         """Execute a statement; wait for another process that writes only if there is something to change."""
+        statement = render(statement, "sqlite")
         end = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             try:
@@ -71,67 +68,41 @@ class SqliteStore:
                 time.sleep(BUSY_PAUSE_S)  # SQLite does not wait for every kind of lock itself
 
     def wait_for_change(self, since: int, seconds: float) -> int:  # noqa: ARG002 - of the port
-        time.sleep(seconds)
+        time.sleep(min(seconds, POLL_S))
         return int(self.execute("PRAGMA data_version", {})[0]["data_version"])
 
     # Owners
 
-    def join(self) -> str:
-        lock = OwnerLock(self._owners)
-        lock.acquire()
-        self._held[lock.id] = lock
-        return lock.id
+    def join(self, *, slots: int = 0, labels: Sequence[str] = ()) -> str:  # noqa: ARG002 - of the port
+        owner = locks.new_owner_id()
+        self._held[owner] = locks.hold_lock(self._owners, owner)
+        return owner
 
     def beat(self, owner: str) -> bool:  # noqa: ARG002 - of the port
         """Return True: the system releases the lock when the process dies, and not before."""
         return True
 
     def leave(self, owner: str) -> None:
-        if lock := self._held.pop(owner, None):
-            lock.release()
+        if owner in self._held:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self._owners, owner))
+            os.close(self._held.pop(owner))
 
     @contextlib.contextmanager
     def owner_status(self, owner: str) -> Iterator[OwnerEnd | None]:
-        with owner_status(self._owners, owner) as status:
+        with locks.owner_status(self._owners, owner) as status:
             yield status
-            lock = lock_path(self._owners, owner) if status == "died" else None
+            lock = locks.lock_path(self._owners, owner) if status == "died" else None
             if lock and not self.execute(HAS_OPEN_RUNS, {"owner": owner}):
                 with contextlib.suppress(OSError):
                     os.unlink(lock)
 
     def living(self, owners: Collection[str]) -> dict[str, str | None]:
-        return {owner: _place(owner) for owner in owners if not owner_is_gone(self._owners, owner)}
+        return {owner: _place(owner) for owner in owners if not locks.owner_is_gone(self._owners, owner)}
 
 
 def _place(owner: str) -> str | None:
-    process = process_of(owner)
+    process = locks.process_of(owner)
     if process is None or process.pid == os.getpid():
         return ""
     return f"process {process.pid}" if is_alive(process) else None
-
-
-class AbandonedRuns:
-    """Runs of dead processes, for a session that has not opened the registry: it looks at the files alone."""
-
-    def __init__(self, state: str) -> None:
-        self._state = state
-        self._seen: float | None = None
-        self._owners: list[str] = []
-
-    def exist(self, project: str, left: Iterable[str]) -> bool:
-        """Return whether another process with open runs of the project has died. Chains in `left` do not count."""
-        changed = self._last_change()
-        if changed != self._seen:
-            self._seen, self._owners = changed, owners_with_open_runs(self._state, project, left)
-        folder = os.path.join(self._state, OWNERS_FOLDER)
-        found = any(owner_is_gone(folder, owner) for owner in self._owners)
-        if found:
-            self._seen = None
-        return found
-
-    def _last_change(self) -> float | None:
-        times = []
-        for suffix in ("", "-wal"):
-            with contextlib.suppress(OSError):
-                times.append(os.stat(os.path.join(self._state, REGISTRY_FILE + suffix)).st_mtime)
-        return max(times, default=None)

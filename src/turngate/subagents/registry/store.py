@@ -15,38 +15,22 @@ class RunStore(Protocol):
     """One connection of one process. Every method may be called from any thread, and raises RegistryError."""
 
     has_lease: bool  # whether an owner has to `beat` every BEAT_S
+    retry_pauses: Sequence[float]  # between tries of a statement that fails
     name: str  # for messages
     notice: str | None  # for the user, about what happened when it was opened
 
-    def execute(self, statement: str, values: Mapping[str, object]) -> Sequence[Mapping[str, Any]]:
-        """Execute a statement, durably, and return its rows."""
-        ...
-
-    def wait_for_change(self, since: int, seconds: float) -> int:
-        """Wait for a write of another process, and return a number that differs from `since` after one."""
-        ...
-
-    def join(self) -> str:
-        """Make this process an owner of runs, until `leave` or `close`; return the owner's id."""
-        ...
-
-    def beat(self, owner: str) -> bool:
-        """Keep the owner's runs from being taken over. False: others may have taken them over already."""
-        ...
-
-    def leave(self, owner: str) -> None:
-        """Note that an owner ended in order; without it, `close` lets the owner count as dead."""
-        ...
-
-    def owner_status(self, owner: str) -> AbstractContextManager[OwnerEnd | None]:
-        """Return how an owner ended, or None while it lives. Inside the block, no other process does the same."""
-        ...
-
-    def living(self, owners: Collection[str]) -> dict[str, str | None]:
-        """Return those that live, each with a phrase that says where, "" if that is not known.
-
-        None: it has just died, and another process is taking over its runs.
-        """
-        ...
-
+    # Durable when it returns.
+    def execute(self, statement: str, values: Mapping[str, object]) -> Sequence[Mapping[str, Any]]: ...
+    # Waits for a write of another process; after one, the number differs from `since`.
+    def wait_for_change(self, since: int, seconds: float) -> int: ...
+    # Returns the id of a new owner of runs. With slots it is a worker, which claims runs with some of these labels.
+    def join(self, *, slots: int = 0, labels: Sequence[str] = ()) -> str: ...
+    # Keeps the owner's runs from being taken over. False: others may have taken them over already.
+    def beat(self, owner: str) -> bool: ...
+    # The owner ends in order; without it, `close` lets it count as dead.
+    def leave(self, owner: str) -> None: ...
+    # How an owner ended, None while it lives. Inside the block, no other process does the same.
+    def owner_status(self, owner: str) -> AbstractContextManager[OwnerEnd | None]: ...
+    # Those that live, each with a phrase that says where, or "". None: it has just died, and another one takes over.
+    def living(self, owners: Collection[str]) -> dict[str, str | None]: ...
     def close(self) -> None: ...

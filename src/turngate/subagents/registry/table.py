@@ -13,9 +13,8 @@ from turngate.core.text import describe, replace_surrogates, truncate
 MAX_RESULT_CHARS = 100_000
 
 _JSON_COLUMNS = ("usage", "spent", "tools", "earlier_tools", "guard", "launch")
-_NUMBERS = frozenset(
-    field.name for field in fields(SubagentRun) if field.type in (bool, int, float, int | None, float | None)
-)
+_INTEGERS = frozenset(field.name for field in fields(SubagentRun) if field.type in (bool, int, int | None))
+_NUMBERS = _INTEGERS | {field.name for field in fields(SubagentRun) if field.type in (float, float | None)}
 STATES: tuple[RunState, ...] = get_args(RunState)
 _USAGE_FIELDS = frozenset(field.name for field in fields(Usage))
 _NO_USAGE = Usage()
@@ -121,6 +120,17 @@ def column_definition(name: str) -> str:
             return name  # without a type SQLite stores values as they are
 
 
+def postgres_definition(name: str) -> str:
+    kind = "integer" if name in _INTEGERS else "double precision" if name in _NUMBERS else "text"
+    match _DEFAULTS[name]:
+        case str() as text:
+            return f"{name} {kind} NOT NULL DEFAULT '{text}'"
+        case int() | float() as number:
+            return f"{name} {kind} NOT NULL DEFAULT {int(number)}"
+        case _:
+            return f"{name} {kind}"
+
+
 # SQLite uses a partial index only for statements that repeat its condition word for word.
 IS_OPEN = "state NOT IN ('done', 'replaced', 'given_up')"
 IS_UNDELIVERED = "announced IS NOT NULL AND taken IS NULL"
@@ -135,6 +145,8 @@ CREATE INDEX IF NOT EXISTS children ON runs (parent, parent_agent);
 CREATE INDEX IF NOT EXISTS by_agent ON runs (agent_id);
 CREATE INDEX IF NOT EXISTS chains ON runs (chain);
 CREATE INDEX IF NOT EXISTS agents ON runs (parent_agent) WHERE parent_agent != '';
+"""
+TRIGGER = """
 CREATE TRIGGER IF NOT EXISTS replacement AFTER INSERT ON runs WHEN NEW.replaces != '' BEGIN
   UPDATE runs SET state = 'replaced', ended = coalesce(ended, NEW.created) WHERE id = NEW.replaces;
 END;

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,8 @@ from turngate.core.conversation.subagent_run import LIVING_STATES, OPEN_STATES, 
 from turngate.core.events.stream_events import BLOCKED_REASONS
 from turngate.core.text import printable
 from turngate.errors import RegistryError, UsageError
+from turngate.project.files import LOCAL
+from turngate.settings.load import load_layers
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import OTHER_STATE_FOLDER, state_folder
 from turngate.subagents.registry import Registry, registry_exists
@@ -123,21 +126,27 @@ def unique_prefix_length(summaries: Sequence[SubagentSummary]) -> int:
 NO_SUBAGENTS = "there are no subagents; a session starts one with the Task tool"
 
 
+def registry_setting() -> str | None:
+    """Return the URL of the registry in the user's settings; no project can set it."""
+    return load_layers(os.devnull, dialect="turngate", files=LOCAL).merge().registry
+
+
 @contextlib.contextmanager
 def open_registry() -> Iterator[Registry | None]:
     """Yield this user's registry, or None if there is no file; reading never creates one."""
-    if not registry_exists(state_folder()):
-        yield None
-        return
     try:
+        setting = registry_setting()
+        if not registry_exists(state_folder(), setting):
+            yield None
+            return
         with os_errors_as_usage_errors(state_folder()):
-            registry = Registry(state_folder(), on_wait=print_above_progress)
+            registry = Registry(state_folder(), print_above_progress, setting)
         with contextlib.closing(registry):
             if registry.store.notice:
                 print(f"! {registry.store.notice}", file=sys.stderr)
             yield registry
     except RegistryError as error:
-        has_advice = OTHER_STATE_FOLDER in str(error)
+        has_advice = OTHER_STATE_FOLDER in str(error) or "postgres" in str(error)
         raise UsageError(str(error) if has_advice else f"{error}; repair it, {OTHER_STATE_FOLDER}") from None
 
 
