@@ -58,25 +58,24 @@ def write_whole_run(registry: Registry) -> None:
     identity = new_id()
     run = SubagentRun(id=identity, chain=identity, agent_id=identity, owner="bench", parent=identity)
     registry.register(run, may_run=True, max_running=10**6)
-    registry.end(identity, "bench", "ok", reason="complete", answer="done")
-    registry.finish(identity, result="done", reason="complete", announcement="it is done", max_steers=3)
-    registry.announce(identity)
-    registry.mark_done(identity)
+    registry.transition("end", identity, "bench", outcome="ok", reason="complete", result="done")
+    final = {"result": "done", "reason": "complete", "announcement": "it is done", "max_steers": 3}
+    registry.transition("finish", identity, "bench", **final)
+    registry.transition("announce", identity, "bench")
+    registry.transition("done", identity, "bench")
 
 
 @contextlib.contextmanager
 def open_registry(state: str, count: int) -> Iterator[Registry]:
     registry = Registry(state)
-    with registry._db as db:
-        db.execute("BEGIN")
-        for number in range(count):
-            registry.register(
-                SubagentRun(
-                    id=new_id(), chain=f"c{number}", agent_id=f"a{number}", owner="another", parent="s"
-                ),
-                may_run=False,
-                max_running=0,
-            )
+    registry.store.execute("BEGIN", {})
+    for number in range(count):
+        registry.register(
+            SubagentRun(id=new_id(), chain=f"c{number}", agent_id=f"a{number}", owner="another", parent="s"),
+            may_run=False,
+            max_running=0,
+        )
+    registry.store.execute("COMMIT", {})
     try:
         yield registry
     finally:

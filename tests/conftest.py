@@ -23,6 +23,7 @@ import turngate
 from tests.support.machines import Machine, SshMachine, ThisMachine
 from tests.support.remote_files import QuestionCounter
 from tests.support.servers.mount_namespace import MountNamespace
+from tests.support.servers.postgres import PostgresServer, find_postgres, postgres_server
 from tests.support.servers.ssh import READS_BASHRC, SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
 from tests.tiers import mark_slow
@@ -250,6 +251,42 @@ def machine(request: pytest.FixtureRequest) -> Machine:
         return ThisMachine()
     found: Machine = request.getfixturevalue("ssh_machine")
     return found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with the fixture `store` on both stores, unless it is about the SQLite file."""
+    if "store" in metafunc.fixturenames:
+        about_file = metafunc.definition.get_closest_marker("sqlite") is not None
+        metafunc.parametrize("store", ["sqlite"] if about_file else ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def _shared_postgres() -> Iterator[PostgresServer]:
+    programs = find_postgres()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: `apt-get install postgresql`")
+    with postgres_server(programs) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres(_shared_postgres: PostgresServer) -> PostgresServer:
+    """A server with an empty registry, one for each worker."""
+    _shared_postgres.clear()
+    return _shared_postgres
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Where the registry of this test and of the processes that it starts is."""
+    if request.param == "sqlite":
+        yield "sqlite"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    monkeypatch.setenv("TURNGATE_REGISTRY", server.url())
+    monkeypatch.setattr("turngate.subagents.registry.registry.ABANDONED_POLL_S", 0.2)
+    with server.leases_of_dead_processes_lapse():
+        yield "postgresql"
 
 
 @pytest.fixture

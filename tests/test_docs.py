@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.servers.postgres import PostgresServer
 from tests.support.servers.ssh import SshServer
 from tests.support.sessions import message_text
 from turngate import (
@@ -129,7 +130,9 @@ def test_an_ellipsis_of_a_page_stands_for_text_that_is_left_out(shown: str, *, i
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_what_a_page_shows_is_what_happens(page: Path, project: Path, request: pytest.FixtureRequest) -> None:
+def test_what_a_page_shows_is_what_happens(
+    page: Path, project: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A `cd` holds for the rest of the page. A Python snippet prints the `text` block that follows it, or nothing."""
     folder = project
     if page.name == "frameworks.md":
@@ -140,6 +143,9 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path, request: p
         server: SshServer = request.getfixturevalue("server")
         (server.home / "src").mkdir()
         (server.home / "src" / "app").symlink_to(project)
+    if page.name == "many-machines.md":
+        database: PostgresServer = request.getfixturevalue("postgres")
+        monkeypatch.setenv("TURNGATE_REGISTRY", database.url("owner"))
     for block, after in itertools.pairwise([*fences(page), Fence("", None, "")]):
         if block.file:
             path = project / block.file

@@ -101,13 +101,25 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
 def is_slow(item: pytest.Item) -> bool:
     if item.nodeid.endswith("[README.md]") or _ONE_FRAMEWORK.match(item.nodeid):
         return False
-    if _SLOW.match(item.nodeid) or not OWN_SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
+    if (
+        _SLOW.match(item.nodeid)
+        or _runs_on_postgres(item)
+        or not OWN_SERVERS.isdisjoint(getattr(item, "fixturenames", ()))
+    ):
         return True
     is_sampled = _runs_over_ssh(item) or _SAMPLED.match(item.nodeid)
     return bool(is_sampled) and zlib.crc32(item.nodeid.encode()) % SAMPLE != 0
 
 
+def _runs_on_postgres(item: pytest.Item) -> bool:
+    return "postgres" in getattr(item, "fixturenames", ()) or "postgresql" in _parameters(item)
+
+
 def _runs_over_ssh(item: pytest.Item) -> bool:
     """Return whether the test runs on this machine as well, and this is the case over SSH."""
+    return "ssh" in _parameters(item)
+
+
+def _parameters(item: pytest.Item) -> Sequence[object]:
     case = getattr(item, "callspec", None)
-    return case is not None and "ssh" in case.params.values()
+    return [*case.params.values()] if case is not None else []

@@ -16,6 +16,7 @@ _MODULES = {  # by which an extra is known to be installed
     "pydantic-ai": ("pydantic_ai",),
     "claude": ("claude_agent_sdk",),
     "ssh": ("asyncssh",),
+    "postgres": ("psycopg",),
 }
 
 

@@ -145,6 +145,7 @@ def commands(hostile: Path, model: str) -> list[tuple[str, ...]]:
         ("gate", "--", "sh", "-c", f"echo '{EVIL}'; exit 1", *there),
         ("init", "--dry-run", *there),
         ("init", *there),
+        ("registry", "init"),
         ("gates", *there),
         ("gates", "--json", *there),
         ("gates", "run", *there),

@@ -131,7 +131,7 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
-    extras = "agent, pydantic-ai, claude, ssh"  # all are installed for the tests
+    extras = "agent, pydantic-ai, claude, ssh, postgres"  # all are installed for the tests
     assert capsys.readouterr().out == (
         f"turngate {version('turngate')} (Python {platform.python_version()}; extras: {extras})\n"
     )

@@ -15,8 +15,9 @@ import pytest
 
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.cli import turngate
-from tests.support.left_behind import STUCK, asked, listed, scripted, session, task
-from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs
+from tests.support.left_behind import STUCK, asked, listed, scripted, session, task, until
+from tests.support.registry import FINAL, died, execute, opened
+from tests.support.sessions import SAVE_INPUT, block_first, is_running, saved_inputs
 from tests.support.subagents import Gate, Parent, bash, parent, write
 from tests.support.subagents import task as subagent_task
 from tests.support.timeouts import HANG_TIMEOUT_S
@@ -26,6 +27,7 @@ from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import CallbackHook, CommandHook, HttpHook
 from turngate.core.settings import Rule, Settings
 from turngate.plugins.handlers import Plugins
+from turngate.subagents.notifications import announcement
 from turngate.subagents.recorded_gates import (
     GATE_EVENTS,
     NOT_ABOUT_GATES,
@@ -35,9 +37,11 @@ from turngate.subagents.recorded_gates import (
     recorded_gates,
     why_left,
 )
-from turngate.subagents.registry import Owner, Registry
-from turngate.subagents.registry.database import owners_with_open_runs
-from turngate.subagents.supervisor import REGISTRY_POLL_S
+from turngate.subagents.registry import AbandonedRuns, Registry
+from turngate.subagents.registry.owners import new_owner_id
+from turngate.subagents.registry.sqlite_store import POLL_S
+
+pytestmark = pytest.mark.usefixtures("store")
 
 GATE = stop_hooks(SAVE_INPUT, event="SubagentStop", id="counted")
 NAME = "counted (.turngate/settings.json)"
@@ -50,6 +54,7 @@ def killed(project: Path, state: Path, *words: str, **more: Any) -> dict[str, An
         asked(state)
         process.send_signal(signal.SIGKILL)
         process.wait()
+    until(lambda: all(each["left"] for each in listed()))  # in PostgreSQL, once its lease has lapsed
     [child] = [each for each in listed() if each["open"]]
     return child
 
@@ -140,8 +145,7 @@ def of_dead_process(state: Path, project: Path, gates: Gates, owner: str = "dead
     launch = {"project": str(project), "kind": "general-purpose", "gates": gates.as_json()}
     run = SubagentRun(id="r", chain="r", agent_id="a", owner=owner, parent="s", prompt="go", launch=launch)
     registry.register(run, may_run=True, max_running=9)
-    (state / "owners").mkdir(exist_ok=True)
-    (state / "owners" / "dead").touch()
+    died(state, "dead")
     registry.close()
 
 
@@ -158,7 +162,7 @@ def test_a_session_that_is_open_reports_a_subagent_that_it_leaves_once(project: 
             manager = scene.session._agent.subagents
             assert await (await scene.supervisor()).recover() == []
             # Nothing here that this session could do.
-            assert owners_with_open_runs(manager.state, manager.host.world.location, manager.left) == []
+            assert not AbandonedRuns(manager.state).exist(manager.host.world.location, manager.left)
             registry = Registry(str(state))
             registry.kill("r", "killed")
             registry.close()
@@ -172,6 +176,7 @@ def test_a_session_that_is_open_reports_a_subagent_that_it_leaves_once(project: 
     assert continued == "continuing 1 subagent of a process that died: a"
 
 
+@pytest.mark.sqlite
 def test_a_row_that_cannot_be_read_is_reported_once_and_continued_when_it_is_repaired(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,12 +190,12 @@ def test_a_row_that_cannot_be_read_is_reported_once_and_continued_when_it_is_rep
     async def idle() -> None:
         async with scene.session, asyncio.timeout(HANG_TIMEOUT_S):
             await scene.session.send("hello")
-            of_dead_process(state, project, Gates(dialect="turngate"), owner=Owner("").id)
+            of_dead_process(state, project, Gates(dialect="turngate"), owner=new_owner_id())
             change("yesterday")
             while not scene.notices:
                 await asyncio.sleep(0.01)
             for _ in range(3):  # each takes as long as a poll of the watch
-                await asyncio.sleep(REGISTRY_POLL_S)
+                await asyncio.sleep(POLL_S)
             change("5")
             await scene.until("done")
 
@@ -220,6 +225,46 @@ def test_what_a_closed_session_leaves_is_continued_in_the_same_process(project: 
     assert (run.result, run.recoveries) == ("three files", 0)
 
 
+def test_a_session_that_loses_a_subagent_cancels_its_work_and_gets_the_result_as_a_message(
+    project: Path, state: Path
+) -> None:
+    scene = parent(
+        project,
+        bash("echo $$ > pid; exec sleep 3600"),
+        main=[subagent_task(), "waiting", "home"],
+        allow=["Bash"],
+    )
+    pid = project / "pid"
+
+    async def lose(scene: Parent) -> None:
+        run = await scene.until("registered")
+        while not (pid.exists() and pid.read_text()):
+            await asyncio.sleep(0.01)
+        with opened(state) as other:
+            owner = other.join()
+            execute(other, f"UPDATE $runs SET owner = '{owner}' RETURNING id")
+            while len(scene.model.requests) < 3:  # the tool call has ended
+                await asyncio.sleep(0.01)
+            assert not is_running(pid.read_text().strip())
+            ended = other.transition("end", run.id, owner, outcome="ok", reason="complete", result="7")
+            assert ended is not None
+            other.transition("finish", run.id, owner, **{**FINAL, "announcement": announcement(ended)})
+            other.transition("announce", run.id, owner)
+            while len(scene.model.requests) < 4:
+                await asyncio.sleep(0.01)
+            other.transition("done", run.id, owner)
+
+    result = scene.during(lose)
+    lost = "tool: subagent general-purpose is continued by another process; its result arrives as a message"
+    assert (result.result, [text for text in scene.heard("main") if text.startswith("tool: ")]) == (
+        "home",
+        [lost],
+    )
+    assert scene.heard("main")[-1].endswith("\n\n7")
+    assert scene.names == ["registered"]
+
+
+@pytest.mark.sqlite
 def test_a_subagent_of_a_live_session_is_left_to_it_although_the_lock_file_is_deleted(
     project: Path, state: Path
 ) -> None:
@@ -316,6 +361,7 @@ def test_subagents_of_several_dialects_are_recovered_each_in_its_own(project: Pa
         asked(state, 2)
         process.send_signal(signal.SIGKILL)
         process.wait()
+    until(lambda: all(each["left"] for each in listed()))
     assert [each["gates"]["dialect"] for each in listed()] == ["claude", "turngate"]
     code, _, err = recover(project)
     assert (code, err, [each["state"] for each in listed()]) == (0, "", ["done", "done"])

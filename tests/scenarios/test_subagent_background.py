@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
+from tests.support.registry import FINAL
 from tests.support.sessions import SAVE_INPUT, block_first, hang, lines, saved_inputs, survives, wait_for_file
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from tests.support.timeouts import NEVER_S
@@ -16,6 +17,8 @@ from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.dialect import CLAUDE
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
+
+pytestmark = pytest.mark.usefixtures("store")
 
 BACK = task(description="lines", run_in_background=True)
 UNTIL = "while [ ! -e go ]; do sleep 0.01; done"
@@ -263,14 +266,14 @@ def test_an_end_that_comes_a_second_time_changes_nothing(project: Path, state: P
     again: list[Any] = []
 
     def twice(name: str, run: SubagentRun) -> None:
-        register = Registry(str(state))
+        register, late = Registry(str(state)), (run.id, run.owner)
         if name in ("ended", "final", "announced", "done"):
-            again.append(register.end(run.id, run.owner, "error", reason="late"))
+            again.append(register.transition("end", *late, outcome="error", reason="late"))
         if name in ("announced", "done"):
-            again.append(register.finish(run.id, result="late", reason="", announcement="late", max_steers=3))
-            again.append(register.announce(run.id))
+            again.append(register.transition("finish", *late, **FINAL))
+            again.append(register.transition("announce", *late))
         if name == "done":
-            again.append(register.mark_done(run.id))
+            again.append(register.transition("done", *late))
             again.extend(register.kill(run.id, "late"))
         register.close()
 

@@ -23,6 +23,7 @@ from tests.support.crash.totals import Totals
 from tests.support.crash.two_processes import Takeover
 from tests.support.crash.workers import resume_parent, run_subagents
 from tests.support.paths import ROOT
+from tests.support.registry import execute
 from tests.support.sessions import records, say
 from tests.support.subagents import Parent, parent, redirect, task
 from tests.support.timeouts import HANG_TIMEOUT_S
@@ -222,7 +223,7 @@ def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_i
         die_at(tmp_path, "worked")
         registry = Registry(spec.state)  # however slow the machine is, the next recovery is a quick one
         late = time.time() + RAPID_RECOVERY_S / 2
-        registry._db.execute("UPDATE runs SET recovered = ? WHERE recovered IS NOT NULL", [late])
+        execute(registry, f"UPDATE runs SET recovered = {late} WHERE recovered IS NOT NULL RETURNING id")
         registry.close()
     for _ in range(2):  # the second time there is nothing left to do
         asyncio.run(run_subagents(spec, lambda *_: None, SubagentLimits()))
@@ -249,7 +250,7 @@ def test_a_run_is_taken_over_three_times_and_then_given_up_however_long_it_took(
     spec = ParentSpec(str(tmp_path), "parent", 1).create()
     die_at(tmp_path, "worked")
     registry = Registry(spec.state)  # its owners died so often before, each after a long time
-    registry._db.execute("UPDATE runs SET recoveries = ?, rapid = 1, recovered = 5.0", (before,))
+    execute(registry, f"UPDATE runs SET recoveries = {before}, rapid = 1, recovered = 5.0 RETURNING id")
     registry.close()
     asyncio.run(run_subagents(spec, lambda *_: None, SubagentLimits()))
     asyncio.run(resume_parent(spec, lambda *_: None))
@@ -323,7 +324,7 @@ def announcing(
 
 def row(state: Path) -> SubagentRun:
     registry = Registry(str(state))
-    [run] = registry.all()
+    [run] = registry.read("all")
     registry.close()
     return run
 
@@ -400,7 +401,11 @@ def test_a_registry_that_cannot_be_opened_fails_the_tool_and_starts_no_subagent(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Registry, "close", closing(closed, Registry.close))
         result = scene.play()
-    assert (result.outcome, result.result, closed) == ("completed", "home", [str(state / "registry.db")])
+    assert (result.outcome, result.result, closed) == (
+        "completed",
+        "home",
+        [f"the registry {state}/registry.db"],
+    )
     assert scene.heard("main")[-1].startswith("tool: the subagent was not started: ")
     assert [request.agent for request in scene.model.requests] == ["main", "main"]
 
@@ -409,7 +414,7 @@ def closing(closed: list[str], close: Callable[[Registry], None]) -> Callable[[R
     """Record which registries are closed: only Python 3.13 reports one that is not."""
 
     def record(registry: Registry) -> None:
-        closed.append(registry.path)
+        closed.append(registry.store.name)
         close(registry)
 
     return record

@@ -24,6 +24,8 @@ from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 from turngate.subagents.steering import request_steer
 
+pytestmark = pytest.mark.usefixtures("store")
+
 ENDED_ONCE = ["subagent_stop", "subagent_ended"]
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import rule
+from tests.support.registry import execute, opened
 from tests.support.sessions import SAVE_INPUT, hang, kill_leftovers, records, saved_inputs, wait_for_file_sync
 from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task, tasks
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
 from turngate.core.dialect import CLAUDE
-from turngate.state.paths import REGISTRY_FILE
 from turngate.subagents import supervisor
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
+
+pytestmark = pytest.mark.usefixtures("store")
 
 BACK = task(run_in_background=True)
 
@@ -150,7 +151,7 @@ def test_reports_can_be_switched_off_and_the_registry_has_them(project: Path, st
     result = scene.play()
     assert (result.result, result.model_requests) == ("home", 2)
     register = Registry(str(state))
-    [run] = register.all()
+    [run] = register.read("all")
     assert (run.state, run.result, register.inbox("s")) == ("done", "counted", [])
     register.close()
 
@@ -244,11 +245,12 @@ def test_a_session_deletes_the_runs_that_finished_long_ago_again_and_again(
 
     def stored() -> set[str]:
         with contextlib.closing(Registry(str(state))) as registry:
-            return {run.id for run in registry.all()}
+            return {run.id for run in registry.read("all")}
 
     async def swept(ids: set[str]) -> set[str]:
-        with contextlib.closing(sqlite3.connect(state / REGISTRY_FILE)) as db, db:
-            db.executemany("UPDATE runs SET ended = ended - 86400 WHERE id = ?", [(each,) for each in ids])
+        with opened(state) as registry:
+            for each in ids:
+                execute(registry, f"UPDATE $runs SET ended = ended - 86400 WHERE id = '{each}' RETURNING id")
         while ids & (kept := stored()):
             await asyncio.sleep(POLL_INTERVAL_S)
         return kept

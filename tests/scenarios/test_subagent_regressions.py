@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
+from tests.support.registry import FINAL, died
 from tests.support.sessions import hang, records, wait_for_file
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from tests.support.timeouts import HANG_TIMEOUT_S
@@ -20,7 +21,9 @@ from turngate.core.events.stream_events import TurnResult
 from turngate.errors import SubagentBusy
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.registry import Owner, Registry
+from turngate.subagents.registry import Registry
+
+pytestmark = pytest.mark.usefixtures("store")
 
 BACK = task(run_in_background=True)
 
@@ -39,9 +42,8 @@ def left(state: Path, *runs: SubagentRun) -> None:
     with register(state) as registry:
         for run in runs:
             registry.register(run, may_run=True, max_running=100)
-        (state / "owners").mkdir(exist_ok=True)
         for run in runs:
-            (state / "owners" / run.owner).touch()
+            died(state, run.owner)
 
 
 def a_run(name: str, project: Path, **fields: Any) -> SubagentRun:
@@ -59,18 +61,19 @@ def a_run(name: str, project: Path, **fields: Any) -> SubagentRun:
 # The file
 
 
+@pytest.mark.sqlite
 def test_a_second_connection_of_one_process_takes_no_lock_from_the_first(state: Path, project: Path) -> None:
     """POSIX drops a process's locks on a file when any descriptor of it is closed."""
-    look = "import sys; from turngate.subagents.registry import Registry; r = Registry(sys.argv[1]); print(len(r.all())); r.close()"
+    look = "import sys; from turngate.subagents.registry import Registry; r = Registry(sys.argv[1]); print(len(r.read('all'))); r.close()"
     with register(state) as first, register(state):
         for number in range(20):
             first.register(a_run(f"r{number}", project), may_run=True, max_running=100)
         seen = subprocess.run(
             [sys.executable, "-c", look, str(state)], capture_output=True, text=True, check=True
         )
-        assert (seen.stdout, len(first.all())) == ("20\n", 20)
+        assert (seen.stdout, len(first.read("all"))) == ("20\n", 20)
     with register(state) as again:
-        assert len(again.all()) == 20
+        assert len(again.read("all")) == 20
 
 
 # One child, one thing at a time
@@ -134,14 +137,11 @@ def test_a_subagent_has_no_more_tools_than_its_parent(project: Path) -> None:
 
 def test_a_kill_of_a_chain_that_is_over_ends_no_later_one(state: Path, project: Path) -> None:
     with register(state) as registry:
-        owner = Owner(registry.owners)
-        registry.register(a_run("one", project, owner=owner.id), may_run=True, max_running=9)
-        registry.end("one", owner.id, "ok", reason="complete")
-        registry.finish("one", result="", reason="complete", announcement="", max_steers=3)
-        registry.register(
-            a_run("two", project, agent_id="a-one", owner=owner.id), may_run=True, max_running=9
-        )
-        killed, later = registry.kill("one", "killed"), registry.last("two")
+        registry.register(a_run("one", project), may_run=True, max_running=9)
+        registry.transition("end", "one", "dead", outcome="ok", reason="complete")
+        registry.transition("finish", "one", "dead", **{**FINAL, "result": "", "announcement": ""})
+        registry.register(a_run("two", project, agent_id="a-one"), may_run=True, max_running=9)
+        killed, later = registry.kill("one", "killed"), registry.find("last", "two")
         assert later is not None
         assert (killed, later.state) == ([], "running")
 
@@ -201,13 +201,14 @@ def test_runs_of_dead_owners_take_no_slots(project: Path, state: Path, tmp_path:
 
 
 def test_who_looks_at_the_dead_of_another_project_hides_no_death(
-    project: Path, state: Path, tmp_path: Path
+    project: Path, state: Path, tmp_path: Path, store: str
 ) -> None:
     left(state, a_run("r", tmp_path))
     with register(state) as registry:
-        assert registry.adopt("dead", "me", str(project)) == []
-        [adopted] = registry.adopt("dead", "me", str(tmp_path))
-        assert (adopted.recoveries, list((state / "owners").iterdir())) == (1, [])
+        assert registry.take_over("me", str(project)) == []
+        [adopted] = registry.take_over("me", str(tmp_path))
+        left_locks = list((state / "owners").iterdir()) if store == "sqlite" else []
+        assert (adopted.recoveries, left_locks) == (1, [])
 
 
 # Reports
@@ -273,6 +274,7 @@ def test_a_report_that_is_on_its_way_at_a_reset_reaches_no_new_conversation(proj
     assert scene.heard("main") == ["new talk"]
 
 
+@pytest.mark.sqlite
 def test_a_registry_that_is_locked_while_a_report_is_taken_ends_no_turn(project: Path, state: Path) -> None:
     def lock(name: str, _: SubagentRun) -> None:
         if name == "done" and not held:
@@ -298,13 +300,12 @@ def test_a_redirect_whose_prompt_is_not_a_valid_text_counts_as_allow(project: Pa
 
 def test_a_steer_that_cannot_be_sent_is_no_success(state: Path, project: Path) -> None:
     with register(state) as registry:
-        registry.register(a_run("r", project, owner="me"), may_run=True, max_running=9)
-        registry.request_redirect("r", "leave that", why="", counts=False, max_steers=3, states=("running",))
-        run = registry.cancel_redirect(
-            "r", counted=False, error="the new prompt could not be delivered: full"
-        )
-        assert run is not None
-        assert (run.state, run.outcome, run.reason, run.error) == (
+        run = registry.register(a_run("r", project, owner="me"), may_run=True, max_running=9)
+        registry.steer(run, "leave that")
+        why = "the new prompt could not be delivered: full"
+        cancelled = registry.transition("cancel_redirect", "r", "me", counted=False, guard=None, error=why)
+        assert cancelled is not None
+        assert (cancelled.state, cancelled.outcome, cancelled.reason, cancelled.error) == (
             "ended",
             "error",
             "error",
@@ -344,7 +345,7 @@ def test_a_session_below_a_hook_leaves_subagents_of_others_to_those_who_ask_thei
     left(state, a_run("r", project, parent="other"))
     result = parent(project, "done", main=["hi"]).play()
     with register(state) as registry:
-        assert (result.outcome, [(run.owner, run.state) for run in registry.all()]) == (
+        assert (result.outcome, [(run.owner, run.state) for run in registry.read("all")]) == (
             "completed",
             [("dead", "running")],
         )

@@ -17,6 +17,8 @@ from turngate.core.events.plugin_events import StopPayload, SubagentEndedEvent, 
 from turngate.core.events.stream_events import SubagentStarted
 from turngate.plugins.handlers import PluginContext, Plugins
 
+pytestmark = pytest.mark.usefixtures("store")
+
 
 def used(transcript: str) -> Usage:
     """What the answers in a transcript have cost."""

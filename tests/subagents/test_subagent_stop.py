@@ -31,6 +31,8 @@ from turngate.subagents.supervisor import Supervisor
 
 # The three runs of the document's diagram
 
+pytestmark = pytest.mark.usefixtures("store")
+
 RUN = ["worked", "ended", "checking", "checked"]
 RESTART = ["redirect_requested", "aborted", "cleared", "synced", "sent", "replaced"]
 HOME = ["final", "subagent_stop", "stop_notified", "announced", "subagent_ended", "end_notified", "done"]
@@ -575,7 +577,7 @@ def test_the_replacement_is_the_same_run_with_a_new_beginning(project: Path, sta
     def look(name: str, run: Any) -> None:
         if name == "replaced":
             with contextlib.closing(Registry(str(state))) as registry:
-                kept.extend(registry.chain(run.chain))
+                kept.extend(registry.read("chain", run.chain))
 
     scene = parent(project, main=[task(description="lines"), "home"], gate=gate, on_step=look)
     scene.play()

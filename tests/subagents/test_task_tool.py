@@ -30,6 +30,9 @@ from turngate.subagents.steering import check_steer
 # What the parent gets
 
 
+pytestmark = pytest.mark.usefixtures("store")
+
+
 @pytest.mark.req("S0-78", "X-20")
 def test_the_parent_gets_the_last_answer_and_no_word_of_what_went_before(project: Path) -> None:
     gate = Gate(redirect("the plugin objects", reason="the plugins reason"), None)

@@ -66,5 +66,6 @@ def left_behind(project: Path, state: Path, *sub: Any) -> dict[str, Any]:
         asked(state)
         process.send_signal(signal.SIGKILL)
         process.wait()
+    until(lambda: all(each["left"] for each in listed()))  # in PostgreSQL, once its lease has lapsed
     [child] = [each for each in listed() if each["open"]]
     return child

@@ -127,6 +127,7 @@ class Settings:
     when_user_pending: WhenPending | None = None  # None: the dialect's
     show_pass: bool = False  # tell the user about a stop that passes, in a host
     record_trees: bool = False  # keep the files of each stop in the project's repository
+    registry: str | None = None  # the URL of the registry of subagents; None: a file in the state folder
     announce_children: bool = True  # deliver results of background subagents to the parent
     order: Mapping[str, Order] = field(default_factory=dict)
     mode: Mapping[str, Mode] = field(default_factory=dict)
@@ -355,9 +356,10 @@ def _hard_limit(layers: Iterable[Layer], dialect: Dialect) -> int | None:
 def _ineffective(layers: Sequence[Layer], dialect: Dialect) -> Iterator[Problem]:
     """Warn about limits that do not take effect because the hard limit is lower, and about what a project cannot set."""
     for number, layer in enumerate(layers):
-        if "record_trees" in layer.scalars and layer.level not in _OWNERS:
-            message = "has no effect in a project: only user settings can set it"
-            yield Problem(file=layer.file, field="turngate.recordTrees", message=message, severity="warning")
+        for name, key in (("record_trees", "recordTrees"), ("registry", "registry")):
+            if name in layer.scalars and layer.level not in _OWNERS:
+                message = "has no effect in a project: only user settings can set it"
+                yield Problem(file=layer.file, field=f"turngate.{key}", message=message, severity="warning")
         value, ceiling = layer.scalars.get("hard_limit"), _hard_limit(layers[:number], dialect)
         if layer.level not in _OWNERS and value is not None and ceiling is not None and value > ceiling:
             message = f"is {value}, above {ceiling}, which only user settings can raise: {ceiling} is used"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from turngate.models.providers import PROVIDERS
 from turngate.state.files import open_regular_file
-from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE
+from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE, REGISTRY_URL
 
 _BUSY_TIMEOUT_S = 5.0
 
@@ -31,7 +31,7 @@ def inspect_turngate(state: str, environ: Mapping[str, str]) -> tuple[Fact, ...]
     return (
         Fact("turngate", f"{version('turngate')}, Python {platform.python_version()}"),
         _state_folder(state),
-        _registry(os.path.join(state, REGISTRY_FILE)),
+        _registry(os.path.join(state, REGISTRY_FILE), environ),
         _model_keys(environ),
     )
 
@@ -55,8 +55,10 @@ def _try_to_write(state: str) -> bool:
         return folder == state
 
 
-def _registry(path: str) -> Fact:
+def _registry(path: str, environ: Mapping[str, str]) -> Fact:
     name = "registry"
+    if environ.get(REGISTRY_URL):
+        return Fact(name, f"in the database of {REGISTRY_URL}; `turngate runs` tries it")
     if not os.path.lexists(path):
         return Fact(name, "not there yet: no subagent has been started")
     try:

@@ -236,6 +236,13 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         "Only user settings can set it.",
         merge="user",
     ),
+    "registry": row(
+        "registry",
+        STRING,
+        "The URL of a PostgreSQL database, postgresql://USER@HOST/NAME, in which the subagents of all machines are. "
+        "Only user settings can set it; `TURNGATE_REGISTRY` overrides it.",
+        merge="user",
+    ),
     "model": row("model", MODEL, "The agent's model, PROVIDER:NAME."),
     "judge": row("judge", MODEL, "The model of prompt and agent hooks without a `model`."),
     "env": row(

@@ -72,6 +72,7 @@ def _sha256(data: bytes) -> str:
 
 TRANSCRIPT_FILE = "chat.jsonl"
 REGISTRY_FILE = "registry.db"  # of the runs of subagents, in the state folder
+REGISTRY_URL = "TURNGATE_REGISTRY"  # the variable with the URL of a registry that several machines share
 OTHER_STATE_FOLDER = "or set TURNGATE_STATE to another folder"  # the end of an advice
 
 

@@ -70,7 +70,7 @@ class Announcements:
             if not self._supervisor.is_own(run):
                 continue
             if self._has_delivered(run.chain):
-                self._report(run, context.owner.id)
+                self._report(run, context.owner)
                 await context.call(context.registry.mark_delivered, run.id)
             else:
                 unread.append(run)
@@ -81,9 +81,9 @@ class Announcements:
         self._queued.discard(key)
         context = await self._supervisor.connect()
         try:
-            runs = await context.call(context.registry.chain, key)
+            runs = await context.call(context.registry.read, "chain", key)
             if runs:
-                self._report(runs[-1], context.owner.id)
+                self._report(runs[-1], context.owner)
             for run in runs:
                 await context.call(context.registry.mark_delivered, run.id)
         except TurngateError as error:

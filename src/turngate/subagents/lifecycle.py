@@ -5,10 +5,10 @@ afterward, so a run that a dead process left halfway continues without any code 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from turngate._frozen_dataclass import frozen
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
@@ -23,7 +23,8 @@ from turngate.errors import RegistryError, UsageError
 from turngate.subagents import notifications
 from turngate.subagents.host import SubagentHost, SubagentSession
 from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
-from turngate.subagents.registry import Owner, Registry, RegistryWorker
+from turngate.subagents.registry import Registry, RegistryWorker
+from turngate.subagents.registry.statements import Transition
 from turngate.subagents.subagent_stop import (
     StopCheckResult,
     check_stop,
@@ -31,6 +32,7 @@ from turngate.subagents.subagent_stop import (
     hooks_of_redirect,
 )
 
+Step = Transition | Literal["replace"]
 MACHINE_FULL_RETRY_S = 0.2
 STATES_WITH_SLOT = ("running", "ended", "steering")
 HALTED = ("halted", "checkpoint")  # ends of a turn by `continue: false`
@@ -65,7 +67,7 @@ class LifecycleContext:
     limits: SubagentLimits
     slots: ConcurrencySlots
     listeners: ChangeListeners
-    owner: Owner
+    owner: str  # this process, as the registry knows it
     announcer: Callable[[SubagentRun], Awaitable[None]] | None
     trace: Callable[[str, SubagentRun], None]  # called after each step; crash tests kill the process there
     will_take_turn: Callable[[str], bool]
@@ -84,6 +86,7 @@ class RunLifecycle:
         # Retrieve the exception, because asyncio warns about one that no caller awaits.
         self.result.add_done_callback(lambda result: result.cancelled() or result.exception())
         self.is_killed = False
+        self.is_lost = False  # another process owns the run now, or may own it soon
         self.waiters = 0
         self.delivered = asyncio.Event()  # the waiter's conversation holds the result, or never will
         self.steered_at = float("-inf")  # monotonic time of the last steer by a person
@@ -105,8 +108,17 @@ class RunLifecycle:
 
     def on_external_change(self, run: SubagentRun) -> None:
         """Cancel the current step after a kill or a steer; the next step starts from the new row."""
+        if run.owner != self._context.owner:
+            self.give_way()
+            return
         self.is_killed = self.is_killed or run.state == "killed"
         if self._task and self.current.state in LIVING_STATES and self.current.state != run.state:
+            self._task.cancel()
+
+    def give_way(self) -> None:
+        """End here, without a word to the registry: the run is another process's, and the work is cancelled."""
+        self.is_lost = True
+        if self._task:
             self._task.cancel()
 
     def release_waiters(self) -> None:
@@ -118,8 +130,11 @@ class RunLifecycle:
     async def run(self) -> None:
         """Take the chain to its end."""
         try:
-            while self.current.state not in ("done", "given_up"):
+            while not self.is_lost and self.current.state not in ("done", "given_up"):
                 self._update_slot(await self._run_step())
+            if self.is_lost and not self.result.done():
+                lost = f"subagent {self.current.name} is continued by another process"
+                self.result.set_exception(UsageError(f"{lost}; its result arrives as a message"))
         except Exception as error:  # noqa: BLE001 - a parent must never wait for a chain that has stopped
             self._host.warn(self.current, f"subagent {self.current.name} cannot continue: {error}")
             if not self.result.done():
@@ -135,6 +150,8 @@ class RunLifecycle:
         except asyncio.CancelledError:
             if current_task_cancelled():
                 raise
+            if self.is_lost:
+                return self.current
             await self._record_usage()
             return await self._reload()
 
@@ -183,14 +200,12 @@ class RunLifecycle:
         while True:
             await context.slots.wait(self.current)
             self._has_slot = True
-            maximum = context.limits.on_machine
-            start = partial(self._registry.start, self.current, context.owner.id, max_running=maximum)
-            run = await self._transition("started", start)
+            limit = {"depth": self.current.depth, "max_running": context.limits.on_machine}
+            run = await self._transition("started", "start", **limit)
             if run.state != "waiting":
                 return run
             context.slots.leave(self.current)
             self._has_slot = False
-            await context.call(self._registry.release_slots_of_dead)
             await asyncio.sleep(MACHINE_FULL_RETRY_S)
 
     async def _run_subagent(self) -> SubagentRun:
@@ -206,27 +221,27 @@ class RunLifecycle:
             self._host.notice(f"subagent {self.current.name}: {turn.stop_reason}")
         return await self._transition(
             "ended",
-            self._sync_and_end,
-            self.current.id,
-            self._context.owner.id,
-            outcome,
+            "end",
+            outcome=outcome,
             reason=halted or ("complete" if outcome == "ok" else outcome),
             error=error,
-            answer=self._last_answer(),
+            result=self._last_answer(),
             usage=turn.usage if turn else Usage(),
             tool_calls=turn.tool_calls if turn else 0,
             tools=turn.tools if turn else (),
             guard=changed_guard(self.current, self._take_unenforced(), is_at_stage_end=at_stage_end),
         )
 
-    def _sync_and_end(self, *arguments: Any, **keywords: Any) -> SubagentRun | None:
+    def _write(self, transition: Step, values: Mapping[str, object]) -> SubagentRun | None:
         """Sync the transcript before recording the end, because SubagentStop hooks read it.
 
         One thread hop for both disk writes. Without stop checks no sync is needed: the row holds the answer.
         """
-        if self._session and has_stop_checks(self._host):
+        if transition == "end" and self._session and has_stop_checks(self._host):
             self._session.conversation.sync()
-        return self._registry.end(*arguments, **keywords)
+        if transition == "replace":
+            return self._registry.replace(self.current)
+        return self._registry.transition(transition, self.current.id, self._context.owner, **values)
 
     # The session of the subagent
 
@@ -327,8 +342,7 @@ class RunLifecycle:
     async def _allow_stop(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
         return await self._transition(
             "final",
-            self._registry.finish,
-            run.id,
+            "finish",
             result=run.result,
             reason=check.reason,
             announcement=notifications.announcement(run),
@@ -342,9 +356,8 @@ class RunLifecycle:
         kept = {name: value for name, value in previous.items() if name == "unenforced"}
         steering = await self._transition(
             "redirect_requested",
-            self._registry.request_redirect,
-            run.id,
-            check.prompt,
+            "redirect",
+            prompt=check.prompt,
             why=check.why,
             counts=True,
             max_steers=check.max_steers,
@@ -360,7 +373,7 @@ class RunLifecycle:
         run = self.current
         try:
             await self._deliver_next_prompt(run)
-            return await self._transition("replaced", self._registry.replace, run)
+            return await self._transition("replaced", "replace")
         except Exception as error:  # noqa: BLE001 - any failure ends the subagent, as blocked if a hook redirects it
             failure = f"the new prompt could not be delivered: {error}"
             self._host.warn(run, f"subagent {run.name} stops with its last answer: {failure}")
@@ -368,8 +381,9 @@ class RunLifecycle:
                 self._undelivered = StopCheckResult(
                     max_steers=run.max_steers, reason="capped", blocked_by=hooks_of_redirect(run)
                 )
-            cancel = partial(self._registry.cancel_redirect, run.id, counted=run.next_by_hook, error=failure)
-            return await self._transition("redirect_cancelled", cancel)
+            guard = run.guard.get("before") if run.next_by_hook else run.guard
+            values = {"counted": run.next_by_hook, "guard": guard, "error": failure}
+            return await self._transition("redirect_cancelled", "cancel_redirect", **values)
 
     # The end of the chain
 
@@ -392,9 +406,9 @@ class RunLifecycle:
         context = self._context
         if context.announcer is None:
             return None
-        count_attempt = partial(context.call, self._registry.count_attempt, self.current.id)
+        count = partial(context.call, self._write, "attempt", {})
         deliver = notifications.deliver_announcement
-        return await deliver(context.announcer, self.current, context.limits, count_attempt)
+        return await deliver(context.announcer, self.current, context.limits, count)
 
     def _settle(self, run: SubagentRun) -> None:
         """Give the result to those who wait for it, once."""
@@ -404,9 +418,7 @@ class RunLifecycle:
     async def _record_announced(self, *, taken: bool) -> SubagentRun:
         parent = self.current.parent_agent
         to_root = bool(parent) and not self._context.will_take_turn(parent)
-        announced = await self._transition(
-            "announced", self._registry.announce, self.current.id, taken=taken, to_root=to_root
-        )
+        announced = await self._transition("announced", "announce", taken=taken, to_root=to_root)
         self._settle(announced)
         self._context.listeners.notify(announced)
         return announced
@@ -417,16 +429,14 @@ class RunLifecycle:
         prints = f"`turngate runs show {run.id[:8]}` prints it"
         self._host.warn(run, f"subagent {run.name} has finished, but {why}; {prints}")
         await self._notify_ended(replace(run, error=why))
-        return await self._transition("given_up", self._registry.give_up, run.id, why)
+        return await self._transition("given_up", "give_up", error=why)
 
     async def _give_up_lost(self, why: str) -> SubagentRun:
         """End a run that cannot continue; the announcement tells its parent that it is lost, and why."""
         run = self.current
         self._host.warn(run, f"subagent {run.name} is given up: {why}")
         text = notifications.announcement(replace(run, outcome="error", result=""), lost=why)
-        return await self._transition(
-            "lost", self._registry.finish_lost, run.id, self._context.owner.id, error=why, announcement=text
-        )
+        return await self._transition("lost", "lost", error=why, announcement=text)
 
     async def _finish(self) -> SubagentRun:
         run = self.current
@@ -434,9 +444,9 @@ class RunLifecycle:
             if run.started is not None:
                 await notifications.notify_stop(self._host, run)
             self._settle(run)
-        await self._context.call(self._registry.reassign_to_root, run.agent_id)
+        await self._context.call(self._registry.move_results, run.parent, run.agent_id, "root")
         await self._notify_ended(run)
-        return await self._transition("done", self._registry.mark_done, run.id)
+        return await self._transition("done", "done")
 
     async def _notify_ended(self, run: SubagentRun) -> None:
         await notifications.notify_ended(self._host, run)
@@ -460,23 +470,22 @@ class RunLifecycle:
         """Record what a run used before it was ended from outside."""
         turn = self._last_turn
         if turn and self.current.state == "running":
-            used = turn.usage, turn.tool_calls, turn.tools
-            await self._context.call(self._registry.record_usage, self.current.id, *used)
+            used = {"usage": turn.usage, "tool_calls": turn.tool_calls, "tools": turn.tools}
+            await self._context.call(self._write, "usage", used)
 
-    async def _transition(
-        self, name: str, function: Callable[..., SubagentRun | None], *arguments: object, **keywords: object
-    ) -> SubagentRun:
+    async def _transition(self, step: str, transition: Step, **values: object) -> SubagentRun:
         """Write a transition and return the new row, or the row that another writer made first."""
-        changed = await self._context.call(partial(function, *arguments, **keywords))
+        changed = await self._context.call(self._write, transition, values)
         if changed is None:
             return await self._reload()
-        self._context.trace(name, changed)
+        self._context.trace(step, changed)
         return changed
 
     async def _reload(self) -> SubagentRun:
-        run = await self._context.call(self._registry.last, self.current.chain)
+        run = await self._context.call(self._registry.find, "last", self.current.chain)
         if run is None:
             raise UsageError(f"run {self.current.id} is no longer in the registry")
+        self.is_lost = self.is_lost or run.owner != self._context.owner
         return run
 
 

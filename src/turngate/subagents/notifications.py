@@ -129,7 +129,7 @@ async def deliver_announcement(
     announcer: Callable[[SubagentRun], Awaitable[None]],
     run: SubagentRun,
     limits: SubagentLimits,
-    count_attempt: Callable[[], Awaitable[int]],
+    count_attempt: Callable[[], Awaitable[SubagentRun | None]],
 ) -> str | None:
     """Call the announcer with exponential back-off. Return the last error, or None once it succeeds."""
     pause = FIRST_ANNOUNCE_PAUSE_S
@@ -141,9 +141,9 @@ async def deliver_announcement(
             failure = f"{type(error).__name__}: {error}"
         else:
             return None
-        attempts = await count_attempt()
+        counted = await count_attempt()
         age = time.time() - (run.ended or time.time())
-        if attempts >= limits.announce_tries or age > limits.announce_expiry:
+        if (counted and counted.attempts >= limits.announce_tries) or age > limits.announce_expiry:
             return failure
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
         pause = min(pause * 2, MAX_ANNOUNCE_PAUSE_S)

@@ -1,24 +1,20 @@
 """The subagents of a session that other processes run, because they adopted them after a crash."""
 
-import os
 from collections.abc import Callable, Sequence
 
 from turngate.core.conversation.subagent_run import SubagentRun, names_of
-from turngate.state.process_stat import is_alive
 from turngate.subagents.lifecycle import ChangeListeners
-from turngate.subagents.registry import Registry, owner_is_gone
-from turngate.subagents.registry.owners import process_of
+from turngate.subagents.registry import Registry
 
 
 class RunsElsewhere:
     """The process that runs them puts their results into the registry, where this session finds them."""
 
-    def __init__(
-        self, session_id: str, state: str, listeners: ChangeListeners, notice: Callable[[str], None]
-    ) -> None:
-        self._session_id, self._state = session_id, state
+    def __init__(self, session_id: str, listeners: ChangeListeners, notice: Callable[[str], None]) -> None:
+        self._session_id = session_id
         self._listeners, self._notice = listeners, notice
         self._runs: dict[str, SubagentRun] = {}  # by chain
+        self._places: dict[str, str | None] = {}  # of their owners
         self._reported: set[str] = set()  # chains that the user knows of
 
     def __bool__(self) -> bool:
@@ -35,9 +31,10 @@ class RunsElsewhere:
         self, registry: Registry, owner: str, is_own: Callable[[SubagentRun], bool]
     ) -> list[SubagentRun]:
         """Return the runs that a live process other than the owner runs. This blocks."""
-        others = [run for run in registry.unfinished(self._session_id) if run.owner != owner and is_own(run)]
-        gone = {each: owner_is_gone(self._state, each) for each in {run.owner for run in others}}
-        return [run for run in others if not gone[run.owner]]
+        unfinished = registry.read("unfinished", self._session_id)
+        others = [run for run in unfinished if run.owner != owner and is_own(run)]
+        self._places = registry.living({run.owner for run in others}) if others else {}
+        return [run for run in others if run.owner in self._places]
 
     def update(self, runs: Sequence[SubagentRun]) -> None:
         """Notify the agents whose subagents are no longer run elsewhere, and the user of those that are."""
@@ -48,13 +45,12 @@ class RunsElsewhere:
         self._report([run for run in runs if run.chain not in self._reported])
 
     def _report(self, runs: Sequence[SubagentRun]) -> None:
-        processes = {run.chain: process_of(run.owner) for run in runs}
-        runs = [run for run in runs if (process := processes[run.chain]) is None or is_alive(process)]
+        runs = [run for run in runs if self._places.get(run.owner) is not None]
         if not runs:
             return  # or another process is adopting those of a dead one in this moment
         self._reported.update(run.chain for run in runs)
-        pids = {str(process.pid) for run in runs if (process := processes[run.chain])} - {str(os.getpid())}
-        where = f"process {', '.join(sorted(pids))}" if pids else "another session"
+        where = ", ".join(sorted({place for run in runs if (place := self._places[run.owner])}))
+        where = where or "another session"
         one = len(runs) == 1
         count = "1 subagent of this session is" if one else f"{len(runs)} subagents of this session are"
         results = "its result arrives" if one else "their results arrive"

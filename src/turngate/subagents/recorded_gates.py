@@ -29,7 +29,7 @@ NOT_ABOUT_GATES = frozenset(
         *("limit", "child_limit"),  # the row has the limit of redirects
         "announce_children",  # the row has it
         *("children_at_once", "children_depth", "model", "plugins", "plugin_dirs"),
-        *("when_user_pending", "retention_days", "problems"),
+        *("when_user_pending", "retention_days", "registry", "problems"),
     }
 )
 

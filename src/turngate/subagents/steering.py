@@ -3,10 +3,10 @@
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.registry import Registry
+from turngate.subagents.registry.statements import STEERABLE_STATES
 
 STEER_INTERVAL_S = 2.0
 MAX_STEER_PROMPT_CHARS = 4000
-STEERABLE_STATES = ("running", "ended")
 
 
 def check_steer(run: SubagentRun, prompt: str, *, by: str, since: float = float("inf")) -> None:
@@ -35,11 +35,8 @@ def check_steer(run: SubagentRun, prompt: str, *, by: str, since: float = float(
 
 
 def request_steer(registry: Registry, run: SubagentRun, prompt: str) -> SubagentRun:
-    """Request a restart with a new prompt. A steer does not count against the limit of redirects."""
-    limit, states = run.max_steers, STEERABLE_STATES
-    steering = registry.request_redirect(
-        run.id, prompt, why="steered by hand", counts=False, max_steers=limit, states=states
-    )
+    """Request a restart with a new prompt."""
+    steering = registry.steer(run, prompt)
     if steering is None:
         raise UsageError(f"run {run.id} is already finished, or another steer is under way")
     return steering

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -14,19 +13,19 @@ from turngate.core.conversation.subagent_run import SubagentRun, names_of
 from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import RegistryError, TurngateError, UsageError
 from turngate.settings.agent_types import AgentType
-from turngate.state.paths import REGISTRY_FILE, main_transcript_path
+from turngate.state.paths import main_transcript_path
 from turngate.subagents.host import SubagentHost, subagent_transcript_path
 from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
 from turngate.subagents.other_processes import RunsElsewhere
 from turngate.subagents.recorded_gates import gates_of, left_notice, why_left
-from turngate.subagents.registry import Owner, Registry, RegistryWorker, owner_is_gone
-from turngate.subagents.registry.database import owners_with_open_runs
+from turngate.subagents.registry import AbandonedRuns, Registry, RegistryWorker, registry_exists
+from turngate.subagents.registry.store import BEAT_S, HELD_S
 from turngate.subagents.registry.table import new_id
 from turngate.subagents.steering import check_steer, request_steer
 
 KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end
-REGISTRY_POLL_S = 0.2
+MAX_POLL_S = 2.0  # for changes; a file is looked at more often
 DEAD_OWNER_POLL_S = 0.5
 DELETE_INTERVAL_S = 60.0
 RESUME_INTERVAL_S = 2.0
@@ -51,30 +50,36 @@ class Supervisor:
         self.limits = options.limits or limits_from(host.settings)
         self.listeners = ChangeListeners()
         self.left: set[str] = set()  # chains of dead processes that were reported as left alone
-        self.elsewhere = RunsElsewhere(session_id, state, self.listeners, host.notice)
-        self._session_id, self._options = session_id, options
+        self.elsewhere = RunsElsewhere(session_id, self.listeners, host.notice)
+        self._session_id, self._options, self._setting = session_id, options, host.settings.registry
         self._context: LifecycleContext | None = None  # while it is connected
         self._connecting = asyncio.Lock()
         self._waits: set[str] = set()  # for the registry, that were reported
         self._lifecycles: dict[str, RunLifecycle] = {}  # by chain
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._watcher: asyncio.Task[None] | None = None  # of the registry, while there are runs
+        self._lease_keeper: asyncio.Task[None] | None = None  # while it is connected
         self._owner_watcher: asyncio.Task[None] | None = None  # of other processes, while there are none
 
     # The registry
 
     async def open(self) -> bool:
         """Take over runs of processes that died. Return True if results wait for the main agent."""
-        if not self.host.world.in_hook:
-            self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners())
-        if not os.path.exists(os.path.join(self.state, REGISTRY_FILE)):  # noqa: ASYNC240 - fast
-            return False
         try:
+            if not self.host.world.in_hook:
+                abandoned = AbandonedRuns(self.state, self._setting)
+                self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners(abandoned))
+            if not registry_exists(self.state, self._setting):
+                return False
             context = await self.connect()
             waiting = await run_in_thread(context.registry.inbox, self._session_id)
             adopted = await self.recover_and_notify()
             # Runs of this session that no process may continue count as well: a reset ends them.
-            if adopted or waiting or await context.call(context.registry.unfinished, self._session_id):
+            if (
+                adopted
+                or waiting
+                or await context.call(context.registry.read, "unfinished", self._session_id)
+            ):
                 await self._look_elsewhere(context)
             else:
                 await self._disconnect()  # there are no subagents to look after
@@ -86,20 +91,23 @@ class Supervisor:
     async def connect(self) -> LifecycleContext:
         async with self._connecting:  # two tasks may ask at once
             if self._context is None:
-                registry = await run_in_thread(Registry, self.state, self._notice_from_thread())
+                registry = await run_in_thread(
+                    Registry, self.state, self._notice_from_thread(), self._setting
+                )
                 try:
-                    self._context = self._new_context(registry)
+                    owner = await run_in_thread(registry.join)
                 except BaseException:  # such as: its lock file cannot be made
                     registry.close()
                     raise
+                self._context = self._new_context(registry, owner)
+                if registry.store.has_lease and (self._lease_keeper is None or self._lease_keeper.done()):
+                    self._lease_keeper = asyncio.create_task(self._keep_lease())
                 self.watch()
         return self._context
 
-    def _new_context(self, registry: Registry) -> LifecycleContext:
-        owner = Owner(registry.owners)
-        owner.acquire()
-        if registry.notice:
-            self.host.notice(registry.notice)
+    def _new_context(self, registry: Registry, owner: str) -> LifecycleContext:
+        if registry.store.notice:
+            self.host.notice(registry.store.notice)
         return LifecycleContext(
             host=self.host,
             registry=registry,
@@ -127,12 +135,14 @@ class Supervisor:
 
     async def close(self) -> None:
         """Stop all work as it is; another process can adopt the runs that are not finished."""
-        if self._owner_watcher is not None:
-            self._owner_watcher.cancel()
-            await asyncio.wait({self._owner_watcher})
+        for task in (self._owner_watcher, self._lease_keeper):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
         await self._disconnect()
 
-    async def _disconnect(self) -> None:
+    async def _disconnect(self, *, leave: bool = True) -> None:
+        """End all work as it is. Without `leave`, the owner counts as dead."""
         context, self._context = self._context, None
         if context is None:
             return
@@ -141,16 +151,13 @@ class Supervisor:
             task.cancel()
         if tasks:
             await finish_despite_cancel(asyncio.wait(tasks))
-        await finish_despite_cancel(self._leave(context))
+        await finish_despite_cancel(self._leave(context) if leave else context.worker.close())
 
     async def _leave(self, context: LifecycleContext) -> None:
-        """Give up the open runs. If that fails, the lock file stays, and the owner counts as dead."""
-        try:
-            await context.worker.call(context.registry.leave, context.owner.id)
-        except RegistryError:
-            context.owner.unlock()
+        """Give up the open runs. If that fails, the owner counts as dead."""
+        with contextlib.suppress(RegistryError):
+            await context.worker.call(context.registry.leave, context.owner)
         await context.worker.close()
-        context.owner.release()
 
     def is_own(self, run: SubagentRun) -> bool:
         """Return False for a run of a session with the same id whose dialect keeps another conversation for it."""
@@ -194,7 +201,7 @@ class Supervisor:
             prompt=prompt,
             background=background,
             depth=depth,
-            owner=context.owner.id,
+            owner=context.owner,
             created=now,
             begun=now,
             max_steers=new_guard(self.host.settings, self.host.world.own_environ, child=True).limit,
@@ -233,7 +240,7 @@ class Supervisor:
         lifecycle = self._lifecycles.get(chain)
         if lifecycle is None:
             context = await self.connect()
-            ended = await context.worker.call(context.registry.last, chain)
+            ended = await context.worker.call(context.registry.find, "last", chain)
             if ended is None:
                 raise UsageError(f"there is no run {chain}")
             return ended
@@ -271,7 +278,7 @@ class Supervisor:
             for each in self._lifecycles.values()
             if each.parent_key == (parent, parent_agent) and not (each.waiters or each.result.done())
         ]
-        elsewhere = self.elsewhere.of(parent, parent_agent) if self._context else []
+        elsewhere = self.elsewhere.of(parent, parent_agent)
         return list({run.chain: run for run in (*elsewhere, *here)}.values())
 
     def _will_take_turn(self, agent_id: str) -> bool:
@@ -291,19 +298,19 @@ class Supervisor:
     async def kill_all(self, parent: str, parent_agent: str, reason: str) -> None:
         """Kill everything that an agent has started, and wait until it has ended, or KILL_WAIT_S for slow plugins."""
         if (context := self._context) is not None:
-            killed = await context.call(context.registry.kill_all, parent, parent_agent, reason)
+            killed = await context.call(context.registry.kill, (parent, parent_agent), reason)
             self._notify_lifecycles(killed)
             await self._wait_for((run.chain for run in killed), KILL_WAIT_S)
 
     async def discard_results(self, parent: str, parent_agent: str) -> None:
         """Drop the results for an agent whose conversation was reset."""
         if (context := self._context) is not None:
-            await context.call(context.registry.discard_results, parent, parent_agent)
+            await context.call(context.registry.move_results, parent, parent_agent, "discarded")
 
     async def steer(self, run: str, prompt: str, *, by: str) -> SubagentRun:
         """Give a working subagent a new prompt. Raises UsageError if that is not allowed, or too late."""
         context = await self.connect()
-        row = await context.call(context.registry.get, run)
+        row = await context.call(context.registry.find, "run", run)
         if row is None:
             raise UsageError(f"there is no run {run}")
         lifecycle = self._lifecycles.get(row.chain)
@@ -319,13 +326,9 @@ class Supervisor:
 
     async def recover(self) -> list[SubagentRun]:
         """Adopt the runs of owners that died, and continue them."""
-        context = await self.connect()
-        adopted: list[SubagentRun] = []
-        for owner in await context.worker.call(context.registry.other_owners, context.owner.id):
-            adopted += await finish_despite_cancel(self._adopt(owner, context))
-        return adopted
+        return await finish_despite_cancel(self._adopt(await self.connect()))
 
-    async def _adopt(self, owner: str, context: LifecycleContext) -> list[SubagentRun]:
+    async def _adopt(self, context: LifecycleContext) -> list[SubagentRun]:
         left: list[SubagentRun] = []
 
         def may_adopt(run: SubagentRun) -> bool:
@@ -335,7 +338,7 @@ class Supervisor:
 
         async with context.worker.lock:
             adopted = await context.worker.call(
-                context.registry.adopt, owner, context.owner.id, self.host.world.location, may_adopt
+                context.registry.take_over, context.owner, self.host.world.location, may_adopt
             )
         for run in left:
             self._report_left(run)
@@ -373,7 +376,7 @@ class Supervisor:
     async def _resume_own(self, context: LifecycleContext) -> None:
         """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
         async with context.worker.lock:
-            owned = await context.worker.call(context.registry.owned, context.owner.id)
+            owned = await context.worker.call(context.registry.read, "owned", context.owner)
         for run in owned:
             if run.chain not in self._lifecycles:
                 self._start_lifecycle(run, context)
@@ -390,26 +393,27 @@ class Supervisor:
         return self._watcher is not None and not self._watcher.done()
 
     async def _watch(self, context: LifecycleContext) -> None:
-        registry, call, owner = context.registry, context.worker.call, context.owner.id
-        version, check_owners, reported = -1, False, ""
+        registry, call, owner = context.registry, context.worker.call, context.owner
+        version, pause, check_owners, reported = -1, 0.0, False, ""
         deleted_at, resumed_at = float("-inf"), time.monotonic()
         while True:
             try:
-                previous, version = version, await call(registry.version)
+                previous, version = version, await run_in_thread(registry.wait_for_change, version, pause)
+                pause = MAX_POLL_S
                 if version != previous or self.elsewhere:
                     await self._look_elsewhere(context)
-                if not self.elsewhere and not self._lifecycles and await call(registry.is_empty):
+                is_idle = not self.elsewhere and not self._lifecycles
+                if is_idle and await call(registry.find, "leftovers") is None:
                     return
                 if time.monotonic() - resumed_at > RESUME_INTERVAL_S:
                     resumed_at = time.monotonic()
                     await self._resume_own(context)
                 if version != previous:
-                    owned = await call(registry.owned, owner)
-                    self._notify_lifecycles([run for run in owned if run.state in ("killed", "steering")])
+                    await self._notice_changes(context)
                     check_owners = True
                 if check_owners:
                     await self.recover_and_notify()
-                    check_owners = bool(await call(registry.other_owners, owner))
+                    check_owners = bool(await call(registry.read, "of_others", owner))
                 if time.monotonic() - deleted_at > DELETE_INTERVAL_S:
                     deleted_at = time.monotonic()
                     await call(registry.delete_finished)
@@ -418,42 +422,71 @@ class Supervisor:
                     reported = str(error)
                     self.host.notice(f"subagents of other processes cannot be watched: {error}")
                 await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
-            await asyncio.sleep(REGISTRY_POLL_S)
+
+    async def _notice_changes(self, context: LifecycleContext) -> None:
+        """Notify the lifecycles of runs that others have killed or steered, and of those that others now own."""
+        registry, call = context.registry, context.worker.call
+        ours = set(self._lifecycles)
+        owned = await call(registry.read, "owned", context.owner)
+        self._notify_lifecycles([run for run in owned if run.state in ("killed", "steering")])
+        for chain in ours - {run.chain for run in owned}:
+            last = await call(registry.find, "last", chain)
+            if last is not None and last.owner != context.owner:
+                self._notify_lifecycles([last])
+
+    async def _keep_lease(self) -> None:
+        """Show that this process lives. If that fails, cancel its work before another process takes it over."""
+        kept_at = time.monotonic()
+        while context := self._context:
+            started, is_kept = time.monotonic(), True  # for now, if the registry cannot be used
+            try:
+                async with asyncio.timeout(kept_at + HELD_S - started):
+                    is_kept = await run_in_thread(context.registry.beat, context.owner)
+                    kept_at = started
+            except TimeoutError:
+                is_kept = False
+            except (RegistryError, RuntimeError):
+                pass
+            if not is_kept:
+                await self._start_again()
+                kept_at = time.monotonic()
+            await asyncio.sleep(max(0.0, min(BEAT_S, kept_at + HELD_S - time.monotonic())))
+
+    async def _start_again(self) -> None:
+        """Continue as another owner, with the runs that no other process has taken over."""
+        self.host.notice("the registry was not reached in time; subagents are cancelled until it is")
+        lifecycles = [*self._lifecycles.values()]
+        self.elsewhere.update([each.current for each in lifecycles])  # so that their parents wait on
+        for each in lifecycles:
+            each.give_way()
+        await self._disconnect(leave=False)
+        while self._context is None:
+            with contextlib.suppress(TurngateError, OSError):
+                context = await self.connect()
+                await self.recover_and_notify()
+                await self._look_elsewhere(context)
+                return
+            await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
 
     async def _look_elsewhere(self, context: LifecycleContext) -> None:
         """Adopt the runs of a process that ended before its subagents count as ended, so that the turn waits on."""
-        read = partial(self.elsewhere.read, context.registry, context.owner.id, self.is_own)
+        read = partial(self.elsewhere.read, context.registry, context.owner, self.is_own)
         runs = await context.call(read)
         if self.elsewhere.has_others_than(runs):
             await self.recover_and_notify()
             runs = await context.call(read)
         self.elsewhere.update(runs)
 
-    async def _watch_for_dead_owners(self) -> None:
+    async def _watch_for_dead_owners(self, abandoned: AbandonedRuns) -> None:
         """Connect, which recovers the runs, when another process with open runs has died."""
-        seen: float | None = None
-        owners: list[str] = []
         while True:
             await asyncio.sleep(DEAD_OWNER_POLL_S)
             if self._context is not None and self._is_watching:
                 continue
-            changed = self._last_change()
-            if changed != seen:
-                seen = changed
-                location = self.host.world.location
-                owners = await run_in_thread(owners_with_open_runs, self.state, location, self.left)
-            if any(owner_is_gone(self.state, owner) for owner in owners):
-                seen, owners = None, []
-                with contextlib.suppress(TurngateError, OSError):
+            with contextlib.suppress(TurngateError, OSError):
+                if await run_in_thread(abandoned.exist, self.host.world.location, frozenset(self.left)):
                     await self.connect()
                     self.watch()
-
-    def _last_change(self) -> float | None:
-        times = []
-        for suffix in ("", "-wal"):
-            with contextlib.suppress(OSError):
-                times.append(os.stat(os.path.join(self.state, REGISTRY_FILE + suffix)).st_mtime)
-        return max(times, default=None)
 
     # Lifecycles
 

@@ -451,11 +451,11 @@ def test_a_steer_from_another_process_is_heard_at_once(project: Path, state: Pat
 )
 def test_a_steer_has_guard_rails(state: Path, fields: dict[str, Any], prompt: str, said: str) -> None:
     registry = Registry(str(state))
-    registry.register(run("0a", **fields), may_run=True, max_running=100)
+    working = registry.register(run("0a", **fields), may_run=True, max_running=100)
     if "outcome" in fields:
         registry.kill("0a", "enough")
     if "next_prompt" in fields:
-        registry.request_redirect("0a", "go", why="", counts=False, max_steers=3, states=("running",))
+        registry.steer(working, "go")
     registry.close()
     code, out, err = turngate("runs", "steer", "0a", prompt)
     assert (code, out, err) == (64, "", f"turngate: {said}\n")
@@ -772,7 +772,7 @@ def test_an_owner_that_no_process_has_is_a_dead_one_and_no_path(
         path.touch()
     [listed] = json.loads(turngate("runs", "--json")[1])
     registry = Registry(str(state))
-    [adopted] = registry.adopt(owner.format(state=state), "me", None)
+    [adopted] = registry.take_over("me", None)
     registry.close()
     assert (listed["left"], adopted.owner, adopted.recoveries) == (True, "me", 1)
     assert [path.exists() for path in kept] == [True, True]

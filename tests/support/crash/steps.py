@@ -106,8 +106,8 @@ def _die_after_kill_is_recorded() -> None:
     """The registry has the kill; no handler has been called."""
     kill = Registry.kill
 
-    def die_in_kill(self: Registry, run: str, reason: str) -> list[SubagentRun]:
-        kill(self, run, reason)
+    def die_in_kill(self: Registry, scope: str | tuple[str, str], reason: str) -> list[SubagentRun]:
+        kill(self, scope, reason)
         die()
         raise AssertionError("the process is dead")
 

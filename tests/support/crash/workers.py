@@ -163,7 +163,9 @@ async def run_subagents(
         while open_chains:
             await asyncio.sleep(0.02)
             open_chains = {
-                chain for chain in open_chains if (run := registry.last(chain)) and run.state in OPEN_STATES
+                chain
+                for chain in open_chains
+                if (run := registry.find("last", chain)) and run.state in OPEN_STATES
             }
 
 

@@ -1,6 +1,5 @@
-"""The registry of runs: a SQLite file that several processes share."""
+"""The registry of runs, which several processes share."""
 
-from turngate.subagents.registry.owners import Owner, owner_is_gone
-from turngate.subagents.registry.registry import Registry, RegistryWorker
+from turngate.subagents.registry.registry import AbandonedRuns, Registry, RegistryWorker, registry_exists
 
-__all__ = ["Owner", "Registry", "RegistryWorker", "owner_is_gone"]
+__all__ = ["AbandonedRuns", "Registry", "RegistryWorker", "registry_exists"]

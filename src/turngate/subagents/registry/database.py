@@ -13,6 +13,7 @@ from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE
 from turngate.subagents.registry import table as sql
+from turngate.subagents.registry.statements import OWNERS_OF_PROJECT, render
 from turngate.subagents.registry.table import SCHEMA_VERSION
 
 LOCK_TIMEOUT_S = 10.0  # for other processes that open the registry
@@ -89,7 +90,7 @@ def _migrate(db: sqlite3.Connection) -> None:
     for name in sql.COLUMNS:
         if name not in existing:
             db.execute(f"ALTER TABLE runs ADD COLUMN {sql.column_definition(name)}")
-    db.executescript(sql.INDEXES)
+    db.executescript(sql.INDEXES + sql.TRIGGER)
     if _user_version(db) != SCHEMA_VERSION:
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -145,7 +146,15 @@ def owners_with_open_runs(state: str, project: str, left: Iterable[str] = ()) ->
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=READ_ONLY_BUSY_TIMEOUT_S)) as db:
             if _user_version(db) != SCHEMA_VERSION:  # `open_database` migrates or rejects it
                 return []
-            values = {"project": project, "left": json.dumps(list(left))}
-            return [str(owner) for (owner,) in db.execute(sql.OWNERS_OF_PROJECT, values)]
+            values = {"project": project, "ids": json.dumps(list(left))}
+            return [str(owner) for (owner,) in db.execute(render(OWNERS_OF_PROJECT, "sqlite"), values)]
     except sqlite3.Error:
         return []
+
+
+def last_change(state: str) -> float | None:
+    """Return when the registry was last written to; None: there is none."""
+    files = (os.path.join(state, REGISTRY_FILE + suffix) for suffix in ("", "-wal"))
+    with contextlib.suppress(OSError):
+        return max((os.stat(file).st_mtime for file in files if os.path.exists(file)), default=None)
+    return None

@@ -5,56 +5,39 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal
 
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.state.process_stat import ProcessId, is_alive, this_process
+from turngate.subagents.registry.store import OwnerEnd
 from turngate.subagents.registry.table import new_id
 
 OWNERS_FOLDER = "owners"  # folder of the lock files in the state folder
 _OWNER_ID = re.compile(r"[0-9A-Za-z]{1,64}(?:-([0-9]{1,20})-([0-9]{0,40}))?")
 
 
-def _new_owner_id() -> str:
+def new_owner_id() -> str:
     """Return an id that names the process too, because a lock file can be deleted."""
     process = this_process()
     return f"{new_id()}-{process.pid}-{process.started}"
 
 
-@dataclass
-class Owner:
-    folder: str
-    id: str = field(default_factory=_new_owner_id)
-    _fd: int = -1
-
-    def acquire(self) -> None:
-        path = os.path.join(self.folder, self.id)
-        try:
-            make_private_dir(self.folder)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-        except OSError as error:
-            raise RegistryError(f"the owner's lock {path} cannot be taken: {error}") from error
-        with contextlib.suppress(OSError):  # the PID only helps people, so a full disk does not matter
-            os.write(self._fd, str(os.getpid()).encode())
-
-    def release(self) -> None:
-        """Unlock and remove the file."""
-        if self._fd >= 0:
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(self.folder, self.id))
-            self.unlock()
-
-    def unlock(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+def hold_lock(folder: str, owner: str) -> int:
+    """Return the descriptor of a new lock, which is released when it is closed."""
+    path = os.path.join(folder, owner)
+    try:
+        make_private_dir(folder)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except OSError as error:
+        raise RegistryError(f"the owner's lock {path} cannot be taken: {error}") from error
+    with contextlib.suppress(OSError):  # the PID only helps people, so a full disk does not matter
+        os.write(fd, str(os.getpid()).encode())
+    return fd
 
 
 @contextlib.contextmanager
-def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
+def owner_status(folder: str, owner: str) -> Iterator[OwnerEnd | None]:
     """Yield how an owner ended, or None while it lives. One that left in order has given up its runs: its id is "".
 
     An id of another form, which no version writes, has no lock file and is that of a dead owner.
@@ -98,6 +81,6 @@ def lock_path(folder: str, owner: str) -> str | None:
     return os.path.join(folder, owner) if _OWNER_ID.fullmatch(owner) else None
 
 
-def owner_is_gone(state: str, owner: str) -> bool:
-    with owner_status(os.path.join(state, OWNERS_FOLDER), owner) as status:
+def owner_is_gone(folder: str, owner: str) -> bool:
+    with owner_status(folder, owner) as status:
         return status is not None

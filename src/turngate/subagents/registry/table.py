@@ -1,23 +1,21 @@
 """The table of runs: its columns, the conversion of a row, and one statement per transition with the states it leads from."""
 
 import json
-import sqlite3
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any, get_args
 
 from turngate.core.conversation.messages import Usage
-from turngate.core.conversation.subagent_run import LIVING_STATES, OPEN_STATES, RunState, SubagentRun
+from turngate.core.conversation.subagent_run import RunState, SubagentRun
 from turngate.core.text import describe, replace_surrogates, truncate
 
 MAX_RESULT_CHARS = 100_000
 
 _JSON_COLUMNS = ("usage", "spent", "tools", "earlier_tools", "guard", "launch")
-_NUMBERS = frozenset(
-    field.name for field in fields(SubagentRun) if field.type in (bool, int, float, int | None, float | None)
-)
-_STATES = frozenset(get_args(RunState))
+_INTEGERS = frozenset(field.name for field in fields(SubagentRun) if field.type in (bool, int, int | None))
+_NUMBERS = _INTEGERS | {field.name for field in fields(SubagentRun) if field.type in (float, float | None)}
+STATES: tuple[RunState, ...] = get_args(RunState)
 _USAGE_FIELDS = frozenset(field.name for field in fields(Usage))
 _NO_USAGE = Usage()
 
@@ -28,6 +26,8 @@ def new_id() -> str:
 
 def to_column(value: Any) -> str | float | None:
     """Return a value as a column holds it; None for an empty one of JSON, so that most rows hold no JSON at all."""
+    if isinstance(value, bool):
+        return int(value)
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Usage):
@@ -35,16 +35,16 @@ def to_column(value: Any) -> str | float | None:
     return json.dumps(value) if value else None
 
 
-def row_to_run(row: sqlite3.Row) -> SubagentRun:
+def row_to_run(row: Mapping[str, Any]) -> SubagentRun:
     """Read a row that any version wrote: unknown columns are ignored, NULL means the field's default.
 
     Raises ValueError, TypeError or AttributeError for a value that no version writes.
     """
-    values = {name: value for name, value in dict(row).items() if name in COLUMNS and value is not None}
+    values = {name: value for name, value in row.items() if name in COLUMNS and value is not None}
     for name, value in values.items():
         if isinstance(value, str) is (name in _NUMBERS):
             raise ValueError(f"{name} is {describe(value)}, not a {'number' if name in _NUMBERS else 'text'}")
-    if values.get("state", "waiting") not in _STATES:
+    if values.get("state", "waiting") not in STATES:
         raise ValueError(f"state is {describe(values['state'])}")
     for name in _JSON_COLUMNS:
         if name in values:
@@ -120,6 +120,17 @@ def column_definition(name: str) -> str:
             return name  # without a type SQLite stores values as they are
 
 
+def postgres_definition(name: str) -> str:
+    kind = "integer" if name in _INTEGERS else "double precision" if name in _NUMBERS else "text"
+    match _DEFAULTS[name]:
+        case str() as text:
+            return f"{name} {kind} NOT NULL DEFAULT '{text}'"
+        case int() | float() as number:
+            return f"{name} {kind} NOT NULL DEFAULT {int(number)}"
+        case _:
+            return f"{name} {kind}"
+
+
 # SQLite uses a partial index only for statements that repeat its condition word for word.
 IS_OPEN = "state NOT IN ('done', 'replaced', 'given_up')"
 IS_UNDELIVERED = "announced IS NOT NULL AND taken IS NULL"
@@ -134,146 +145,9 @@ CREATE INDEX IF NOT EXISTS children ON runs (parent, parent_agent);
 CREATE INDEX IF NOT EXISTS by_agent ON runs (agent_id);
 CREATE INDEX IF NOT EXISTS chains ON runs (chain);
 CREATE INDEX IF NOT EXISTS agents ON runs (parent_agent) WHERE parent_agent != '';
+"""
+TRIGGER = """
 CREATE TRIGGER IF NOT EXISTS replacement AFTER INSERT ON runs WHEN NEW.replaces != '' BEGIN
   UPDATE runs SET state = 'replaced', ended = coalesce(ended, NEW.created) WHERE id = NEW.replaces;
 END;
 """
-
-
-def quote(states: Sequence[str]) -> str:
-    return ", ".join(f"'{state}'" for state in states)
-
-
-def rows_to_change(statement: str) -> str | None:
-    """Return a query for a row that an UPDATE or DELETE would change; None for other statements."""
-    if not statement.startswith(("UPDATE", "DELETE")):
-        return None
-    condition = statement.partition("WHERE ")[2].rpartition("RETURNING ")[0]
-    return f"SELECT 1 FROM runs WHERE {condition} LIMIT 1"
-
-
-def _parameters(names: Sequence[str]) -> str:
-    return ", ".join(f":{name}" for name in names)
-
-
-_LIVING = quote(LIVING_STATES)
-_OPEN = quote(OPEN_STATES)
-# A run competes only with runs at its depth or deeper, so a parent waiting for its subagent cannot starve it.
-_HAS_SLOT = (
-    "(SELECT count(*) FROM runs WHERE state IN ('running', 'ended', 'steering') "
-    f"AND {IS_OPEN} AND depth >= :depth) < :max_running"
-)
-_IS_DELETABLE = "(announcement = '' OR taken IS NOT NULL OR state = 'replaced')"
-
-# Transitions of one run
-
-_INSERTED_COLUMNS = [name for name in COLUMNS if name not in ("state", "started")]
-REGISTER = f"""\
-INSERT INTO runs ({", ".join(_INSERTED_COLUMNS)}, state, started) SELECT {_parameters(_INSERTED_COLUMNS)},
-CASE WHEN :may_run AND {_HAS_SLOT} THEN 'running' ELSE 'waiting' END,
-CASE WHEN :may_run AND {_HAS_SLOT} THEN :created END
-WHERE NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = :agent_id AND state IN ({_LIVING})) RETURNING *"""
-START = f"""\
-UPDATE runs SET state = 'running', started = :now
-WHERE id = :id AND owner = :owner AND state = 'waiting' AND {_HAS_SLOT} RETURNING *"""
-END = """\
-UPDATE runs SET state = 'ended', ended = :now, outcome = :outcome, reason = :reason, error = :error,
-result = :answer, usage = :usage, tool_calls = tool_calls + :tool_calls, tools = :tools,
-guard = coalesce(:guard, guard) WHERE id = :id AND owner = :owner AND state = 'running' RETURNING *"""
-RECORD_USAGE = """\
-UPDATE runs SET usage = :usage, tool_calls = tool_calls + :tool_calls, tools = :tools WHERE id = :id RETURNING *"""
-REQUEST_REDIRECT = """\
-UPDATE runs SET state = 'steering', next_id = :next, next_prompt = :prompt, next_by_hook = :counts,
-steer_why = :why, steer_count = steer_count + :counts, max_steers = :max_steers,
-guard = coalesce(:guard, guard) WHERE id = :id AND state IN ({states}) RETURNING *"""
-CANCEL_REDIRECT = """\
-UPDATE runs SET state = 'ended', next_id = '', next_prompt = '', steer_count = steer_count - :counted,
-guard = CASE WHEN :counted THEN json_extract(guard, '$.before') ELSE guard END,
-error = CASE WHEN outcome IS NULL THEN :error ELSE error END,
-reason = CASE WHEN outcome IS NULL THEN 'error' ELSE reason END,
-ended = coalesce(ended, :now), outcome = coalesce(outcome, 'error')
-WHERE id = :id AND state = 'steering' RETURNING *"""
-REPLACE = f"""\
-INSERT INTO runs ({", ".join(COLUMNS)}) SELECT {_parameters(COLUMNS)}
-WHERE EXISTS (SELECT 1 FROM runs WHERE id = :replaces AND state = 'steering') RETURNING *"""
-FINISH = """\
-UPDATE runs SET state = 'final', result = :result, reason = :reason, announcement = :announcement,
-max_steers = :max_steers, guard = coalesce(:guard, guard) WHERE id = :id AND state = 'ended' RETURNING *"""
-FINISH_LOST = f"""\
-UPDATE runs SET state = 'final', outcome = 'error', reason = 'lost', error = :error, result = '',
-announcement = :announcement, ended = coalesce(ended, :now)
-WHERE id = :id AND owner = :owner AND state IN ({_LIVING}) RETURNING *"""
-ANNOUNCE = """\
-UPDATE runs SET state = 'announced', announced = :now, taken = CASE WHEN :taken THEN :now ELSE taken END,
-parent_agent = CASE WHEN :to_root THEN '' ELSE parent_agent END
-WHERE id = :id AND state = 'final' RETURNING *"""
-COUNT_ATTEMPT = "UPDATE runs SET attempts = attempts + 1 WHERE id = :id AND state = 'final' RETURNING *"
-GIVE_UP = "UPDATE runs SET state = 'given_up', error = :why WHERE id = :id AND state = 'final' RETURNING *"
-MARK_DONE = "UPDATE runs SET state = 'done' WHERE id = :id AND state IN ('announced', 'killed') RETURNING *"
-MARK_DELIVERED = f"UPDATE runs SET taken = :now WHERE id = :id AND {IS_UNDELIVERED} RETURNING *"
-
-# Kills
-
-_KILL = f"""\
-UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now)
-WHERE state IN ({_LIVING}) AND {IS_OPEN}"""
-_DESCENDANTS = """\
-WITH RECURSIVE tree(agent) AS ({roots} UNION
-SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree"""
-_IN_CHAIN_OF = "chain = (SELECT chain FROM runs WHERE id = :id)"
-_AGENTS_OF_CHAIN = f"SELECT agent_id FROM runs WHERE state IN ({_LIVING}) AND {_IN_CHAIN_OF}"
-KILL = f"""{_KILL}
-AND ({_IN_CHAIN_OF} OR parent_agent IN ({_DESCENDANTS.format(roots=_AGENTS_OF_CHAIN)})) RETURNING *"""
-KILL_ALL = f"""{_KILL} AND parent = :parent
-AND (:agent = '' OR parent_agent IN ({_DESCENDANTS.format(roots="SELECT :agent")})) RETURNING *"""
-
-# Results
-
-INBOX = f"""\
-SELECT * FROM runs INDEXED BY waited_for WHERE parent = :parent AND parent_agent = :agent
-AND announcement != '' AND {IS_UNDELIVERED} ORDER BY announced, id"""
-DISCARD_RESULTS = """\
-UPDATE runs SET taken = :now WHERE parent = :parent AND (:agent = '' OR parent_agent = :agent)
-AND state IN ('final', 'announced', 'done') AND taken IS NULL RETURNING id"""
-REASSIGN_TO_ROOT = f"""\
-UPDATE runs SET parent_agent = '' WHERE parent_agent = :agent AND {IS_UNDELIVERED} RETURNING id"""
-
-# Owners
-
-OTHER_OWNERS = f"""\
-SELECT DISTINCT owner FROM runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner IS NOT :owner"""
-OWNERS_OF_PROJECT = f"""\
-SELECT DISTINCT owner FROM runs WHERE {IS_OPEN} AND json_extract(launch, '$.project') = :project
-AND NOT (state IN ({_LIVING}) AND chain IN (SELECT value FROM json_each(:left)))"""
-ADOPTABLE = f"""\
-SELECT * FROM runs WHERE owner = :dead AND state IN ({_OPEN}) AND {IS_OPEN}
-AND (:project IS NULL OR json_extract(launch, '$.project') = :project)"""
-ADOPT = f"""\
-UPDATE runs SET owner = :owner, recoveries = recoveries + :died,
-recovered = CASE WHEN :died THEN :now ELSE recovered END, rapid = CASE WHEN NOT :died THEN rapid
-WHEN abs(:now - coalesce(recovered, 0)) < :rapid_s THEN rapid + 1 ELSE 1 END
-WHERE owner = :dead AND state IN ({_OPEN}) AND {IS_OPEN}
-AND id IN (SELECT value FROM json_each(:runs)) RETURNING *"""
-LEAVE = f"UPDATE runs SET owner = '' WHERE owner = :owner AND state IN ({_OPEN}) AND {IS_OPEN} RETURNING id"
-HAS_OPEN_RUNS = f"SELECT 1 FROM runs WHERE owner = :owner AND {IS_OPEN} LIMIT 1"
-RELEASE_SLOTS = f"""\
-UPDATE runs SET state = 'waiting' WHERE owner = :owner AND state = 'running' AND {IS_OPEN} RETURNING id"""
-
-# Queries and deletion
-
-GET = "SELECT * FROM runs WHERE id = :id"
-LAST = "SELECT * FROM runs WHERE chain = :chain AND state != 'replaced' ORDER BY created DESC LIMIT 1"
-CHAIN = "SELECT * FROM runs WHERE chain = :chain ORDER BY created, steer_count"
-ALL = "SELECT * FROM runs ORDER BY created, id"
-OWNED = f"SELECT * FROM runs WHERE owner = :owner AND state IN ({_OPEN}) AND {IS_OPEN}"
-UNFINISHED = f"""\
-SELECT * FROM runs WHERE parent = :parent AND (state IN ({_LIVING}) OR state = 'final') AND {IS_OPEN}
-ORDER BY created, id"""
-IS_NOT_EMPTY = f"""\
-SELECT 1 FROM runs WHERE {IS_OPEN} UNION ALL
-SELECT 1 FROM runs WHERE state IN ('done', 'replaced') AND {_IS_DELETABLE} LIMIT 1"""
-DELETE_FINISHED = f"""\
-DELETE FROM runs WHERE state IN ('done', 'replaced') AND ended < :before AND {_IS_DELETABLE}
-AND NOT EXISTS (SELECT 1 FROM runs AS later
-WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({_OPEN})) RETURNING id"""
-DELETE_GIVEN_UP = "DELETE FROM runs WHERE state = 'given_up' AND ended < :before RETURNING id"

@@ -30,7 +30,7 @@ from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import read_prompt_from_stdin
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import UsageError
-from turngate.subagents.registry import Registry, owner_is_gone
+from turngate.subagents.registry import Registry
 from turngate.subagents.steering import check_steer, request_steer
 
 _ID: Mapping[str, Any] = {"metavar": "ID", "help": "the beginning of its id"}
@@ -243,7 +243,8 @@ def _kill(options: argparse.Namespace) -> int:
         )
     with existing_registry() as registry:
         killed = _kill_all(registry, options.id) if options.every else _kill_one(registry, options.id)
-        left = [run for run in killed if owner_is_gone(registry.state, run.owner)]
+        living = registry.living({run.owner for run in killed})
+        left = [run for run in killed if run.owner not in living]
     for run in sorted(killed, key=lambda run: (run.depth, run.created)):
         print(f"killed  {run.chain[:8]}  {SubagentSummary((run,)).title}")
     if left:
@@ -264,11 +265,11 @@ def _already_finished(summary: SubagentSummary) -> UsageError:
 
 def _kill_all(registry: Registry, session_prefix: str | None) -> list[SubagentRun]:
     """Kill every subagent, or every one of the session whose id starts with `session_prefix`."""
-    living = [run for run in registry.all() if run.state in LIVING_STATES]
+    living = [run for run in registry.read("all") if run.state in LIVING_STATES]
     sessions = sorted({run.parent for run in living if run.parent.startswith(session_prefix or "")})
     if not sessions:
         raise UsageError(f"no subagent {f'of session {session_prefix} ' if session_prefix else ''}is running")
     if session_prefix and len(sessions) > 1:
         lines = "".join(f"\n  {session}" for session in sessions)
         raise UsageError(f"{session_prefix} matches {len(sessions)} sessions; there are{lines}")
-    return [run for session in sessions for run in registry.kill_all(session, "", KILL_REASON)]
+    return [run for session in sessions for run in registry.kill((session, ""), KILL_REASON)]

@@ -131,7 +131,7 @@ async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
         if not any(
             summary.is_open
             and summary.project == project
-            and (summary.left or summary.last.owner == context.owner.id)
+            and (summary.left or summary.last.owner == context.owner)
             and not supervisor.why_left(summary.last)
             for summary in summaries
         ):

@@ -14,9 +14,11 @@ from turngate.core.conversation.subagent_run import LIVING_STATES, OPEN_STATES, 
 from turngate.core.events.stream_events import BLOCKED_REASONS
 from turngate.core.text import printable
 from turngate.errors import RegistryError, UsageError
+from turngate.project.files import LOCAL
+from turngate.settings.load import load_layers
 from turngate.state.files import os_errors_as_usage_errors
-from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE, state_folder
-from turngate.subagents.registry import Registry, owner_is_gone
+from turngate.state.paths import OTHER_STATE_FOLDER, state_folder
+from turngate.subagents.registry import Registry, registry_exists
 
 MIN_ID_CHARS = 8
 MAX_ID_CHARS = 32  # of an id that Turngate makes
@@ -103,12 +105,12 @@ def state_label(run: SubagentRun) -> str:
 
 def summarize(registry: Registry) -> list[SubagentSummary]:
     """Return every subagent in the registry, the newest last."""
-    runs = sorted(registry.all(), key=lambda run: (run.chain, run.created, run.steer_count))
-    is_gone = {owner: owner_is_gone(registry.state, owner) for owner in {run.owner for run in runs}}
+    runs = sorted(registry.read("all"), key=lambda run: (run.chain, run.created, run.steer_count))
+    living = registry.living({run.owner for run in runs})
     chains = [
         SubagentSummary(tuple(group)) for _, group in itertools.groupby(runs, key=lambda run: run.chain)
     ]
-    summaries = [replace(chain, left=chain.is_open and is_gone[chain.last.owner]) for chain in chains]
+    summaries = [replace(chain, left=chain.is_open and chain.last.owner not in living) for chain in chains]
     return sorted(summaries, key=lambda summary: (summary.created, summary.id))
 
 
@@ -124,21 +126,27 @@ def unique_prefix_length(summaries: Sequence[SubagentSummary]) -> int:
 NO_SUBAGENTS = "there are no subagents; a session starts one with the Task tool"
 
 
+def registry_setting() -> str | None:
+    """Return the URL of the registry in the user's settings; no project can set it."""
+    return load_layers(os.devnull, dialect="turngate", files=LOCAL).merge().registry
+
+
 @contextlib.contextmanager
 def open_registry() -> Iterator[Registry | None]:
     """Yield this user's registry, or None if there is no file; reading never creates one."""
-    if not os.path.exists(os.path.join(state_folder(), REGISTRY_FILE)):
-        yield None
-        return
     try:
+        setting = registry_setting()
+        if not registry_exists(state_folder(), setting):
+            yield None
+            return
         with os_errors_as_usage_errors(state_folder()):
-            registry = Registry(state_folder(), on_wait=print_above_progress)
+            registry = Registry(state_folder(), print_above_progress, setting)
         with contextlib.closing(registry):
-            if registry.notice:
-                print(f"! {registry.notice}", file=sys.stderr)
+            if registry.store.notice:
+                print(f"! {registry.store.notice}", file=sys.stderr)
             yield registry
     except RegistryError as error:
-        has_advice = OTHER_STATE_FOLDER in str(error)
+        has_advice = OTHER_STATE_FOLDER in str(error) or "postgres" in str(error)
         raise UsageError(str(error) if has_advice else f"{error}; repair it, {OTHER_STATE_FOLDER}") from None
 
 

@@ -1,0 +1,41 @@
+"""`turngate registry`: create the registry of subagents in a PostgreSQL database."""
+
+import argparse
+
+from turngate.cli.arguments import EXIT_ERRORS, Parser
+from turngate.errors import RegistryError, UsageError
+from turngate.state.paths import REGISTRY_URL
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Create or update the registry of subagents in the PostgreSQL database of TURNGATE_REGISTRY, or of `registry` in your
+settings: the schema `turngate` and two roles. Run it as the owner of the database, who may create roles."""
+    parser.epilog = f"""\
+Examples:
+  turngate registry init      in the database of TURNGATE_REGISTRY
+
+Exit codes:
+  0   created or updated
+  64  wrong usage, or the database cannot be used
+  {EXIT_ERRORS}"""
+    parser.add_argument("action", choices=["init"], help="create or update the schema and the roles")
+
+
+def run(_: argparse.Namespace) -> int:
+    # lazy: `--help` does not need it
+    from turngate.cli.commands.runs.summary import registry_setting  # noqa: PLC0415
+    from turngate.subagents.registry.registry import registry_url  # noqa: PLC0415
+
+    try:
+        if not (url := registry_url(registry_setting())):
+            raise UsageError(f"set {REGISTRY_URL} to the URL of a database: postgresql://USER@HOST/NAME")
+        from turngate.subagents.registry.postgres_store import create_schema  # noqa: PLC0415
+
+        print("\n".join(create_schema(url)))
+    except RegistryError as error:
+        raise UsageError(str(error)) from None
+    print(
+        "next: CREATE ROLE … LOGIN IN ROLE turngate_session, for each user; turngate_worker, for each worker"
+    )
+    return 0

@@ -1,0 +1,103 @@
+"""The schema of a registry on PostgreSQL, and the rights of its two roles; `turngate registry init` creates them."""
+
+from turngate.subagents.registry.table import COLUMNS, INDEXES, IS_OPEN, SCHEMA_VERSION, postgres_definition
+
+SESSION_ROLE, WORKER_ROLE = "turngate_session", "turngate_worker"
+ROLES = {
+    SESSION_ROLE: "it starts, steers and kills subagents, runs them, and reads those that its login has started",
+    WORKER_ROLE: "it claims and runs the subagents that are for workers, of all logins, and starts none",
+}
+JOIN = """
+WITH outdated AS (DELETE FROM turngate.owners WHERE seen < now() - make_interval(secs => $retention))
+INSERT INTO turngate.owners (id, host, version, slots, labels)
+VALUES ($owner, $host, $version, $slots, $labels) RETURNING id"""
+NOT_DURABLE = "! synchronous_commit is off: after a crash, announced results can be lost or announced again; set it to on"
+CHANGES = "turngate"  # the channel of notifications
+
+# What no transition changes. A worker cannot change what it is asked to do, nor for whom.
+_FIXED = {
+    *("id", "chain", "agent_id", "agent_type", "parent", "label", "task", "prompt", "by_hook", "background"),
+    *("depth", "created", "begun", "transcript", "replaces", "spent", "earlier_tools", "launch"),
+}
+_CHANGED = ", ".join(name for name in COLUMNS if name not in _FIXED)
+
+TABLES = f"""
+CREATE SCHEMA IF NOT EXISTS turngate;
+CREATE TABLE IF NOT EXISTS turngate.schema_version (version integer NOT NULL);
+INSERT INTO turngate.schema_version SELECT {SCHEMA_VERSION} WHERE NOT EXISTS (SELECT FROM turngate.schema_version);
+UPDATE turngate.schema_version SET version = {SCHEMA_VERSION} WHERE version < {SCHEMA_VERSION};
+CREATE TABLE IF NOT EXISTS turngate.owners (
+  id text PRIMARY KEY, login text NOT NULL DEFAULT session_user, host text NOT NULL, version text NOT NULL,
+  slots integer NOT NULL DEFAULT 0, labels text NOT NULL DEFAULT '[]',
+  joined timestamptz NOT NULL DEFAULT now(), seen timestamptz NOT NULL DEFAULT now());
+CREATE TABLE IF NOT EXISTS turngate.runs (
+  id text PRIMARY KEY, {", ".join(postgres_definition(name) for name in COLUMNS if name != "id")},
+  login text NOT NULL DEFAULT session_user, host text NOT NULL DEFAULT '',
+  project text GENERATED ALWAYS AS (launch::jsonb ->> 'project') STORED,
+  labels jsonb GENERATED ALWAYS AS (launch::jsonb -> 'workers' -> 'labels') STORED,
+  at_once integer GENERATED ALWAYS AS ((launch::jsonb -> 'workers' ->> 'at_once')::integer) STORED);
+{"".join(f"ALTER TABLE turngate.runs ADD COLUMN IF NOT EXISTS {postgres_definition(name)};" for name in COLUMNS)}
+{INDEXES.replace(" ON runs ", " ON turngate.runs ")}
+CREATE INDEX IF NOT EXISTS claimable ON turngate.runs (created, id) WHERE labels IS NOT NULL AND {IS_OPEN};
+"""
+
+# For each row: a trigger for each statement would also fire for one that changes nothing, such as an empty claim.
+TRIGGERS = f"""
+CREATE OR REPLACE FUNCTION turngate.insert_run() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+  NEW.login := session_user;
+  NEW.host := coalesce((SELECT host FROM turngate.owners WHERE id = NEW.owner), '');
+  IF NEW.replaces != '' THEN
+    UPDATE turngate.runs SET state = 'replaced', ended = coalesce(ended, NEW.created)
+      WHERE id = NEW.replaces AND state = 'steering' RETURNING login, host INTO NEW.login, NEW.host;
+    IF NOT FOUND THEN
+      RAISE insufficient_privilege USING MESSAGE = 'there is no run that this one may replace';
+    END IF;
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE OR REPLACE TRIGGER insert_run BEFORE INSERT ON turngate.runs
+  FOR EACH ROW EXECUTE FUNCTION turngate.insert_run();
+
+CREATE OR REPLACE FUNCTION turngate.check_claim() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+  IF NOT pg_has_role(session_user, '{WORKER_ROLE}', 'MEMBER') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'only a login with the role {WORKER_ROLE} may claim a run';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER check_claim AFTER INSERT OR UPDATE OF owner ON turngate.runs
+  FOR EACH ROW WHEN (NEW.labels IS NOT NULL AND NEW.owner != '') EXECUTE FUNCTION turngate.check_claim();
+
+CREATE OR REPLACE FUNCTION turngate.notify_change() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+  PERFORM pg_notify('{CHANGES}', '');
+  RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER notify_change AFTER INSERT OR UPDATE ON turngate.runs
+  FOR EACH ROW EXECUTE FUNCTION turngate.notify_change();
+"""
+
+_POLICIES = (
+    # A login sees what it has registered; workers, what is for workers. Each login may see which owners live.
+    f"own_runs ON turngate.runs TO {SESSION_ROLE} USING (login = session_user)",
+    f"read_for_workers ON turngate.runs FOR SELECT TO {WORKER_ROLE} USING (labels IS NOT NULL)",
+    f"change_for_workers ON turngate.runs FOR UPDATE TO {WORKER_ROLE} USING (labels IS NOT NULL)",
+    f"replace_for_workers ON turngate.runs FOR INSERT TO {WORKER_ROLE} WITH CHECK (labels IS NOT NULL AND replaces != '')",
+    f"read_owners ON turngate.owners FOR SELECT TO {SESSION_ROLE}, {WORKER_ROLE} USING (true)",
+    f"own_sessions ON turngate.owners TO {SESSION_ROLE} USING (login = session_user AND slots = 0)",
+    f"own_workers ON turngate.owners TO {WORKER_ROLE} USING (login = session_user)",
+)
+RIGHTS = f"""
+REVOKE ALL ON SCHEMA turngate FROM PUBLIC;
+GRANT USAGE ON SCHEMA turngate TO {SESSION_ROLE}, {WORKER_ROLE};
+GRANT SELECT ON ALL TABLES IN SCHEMA turngate TO {SESSION_ROLE}, {WORKER_ROLE};
+GRANT INSERT ({", ".join(COLUMNS)}), UPDATE ({_CHANGED}) ON turngate.runs TO {SESSION_ROLE}, {WORKER_ROLE};
+GRANT DELETE ON turngate.runs TO {SESSION_ROLE};
+GRANT INSERT (id, host, version, slots, labels), UPDATE (seen), DELETE ON turngate.owners
+  TO {SESSION_ROLE}, {WORKER_ROLE};
+ALTER TABLE turngate.runs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE turngate.owners ENABLE ROW LEVEL SECURITY;
+{"".join(f"DROP POLICY IF EXISTS {each.partition(' TO ')[0].partition(' FOR ')[0]};" for each in _POLICIES)}
+{"".join(f"CREATE POLICY {each};" for each in _POLICIES)}
+"""

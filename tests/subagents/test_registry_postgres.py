@@ -1,0 +1,444 @@
+"""The registry on PostgreSQL: its roles, leases, connections that are lost, its schema, and its command."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import turngate
+from tests.support.registry import (
+    brought,
+    change,
+    execute,
+    for_workers,
+    kept,
+    opened,
+    registered,
+)
+from tests.support.servers.postgres import PASSWORD, REGISTRY, PostgresServer, find_postgres, postgres_server
+from tests.support.sessions import is_running
+from tests.support.subagents import Parent, bash, parent, task
+from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.errors import RegistryError
+from turngate.subagents.registry import Registry
+from turngate.subagents.registry.store import LEASE_S
+from turngate.subagents.registry.table import SCHEMA_VERSION
+
+LAPSE = f"UPDATE turngate.owners SET seen = seen - make_interval(secs => {LEASE_S})"
+
+
+@pytest.fixture
+def server(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> PostgresServer:
+    monkeypatch.setenv("TURNGATE_REGISTRY", postgres.url())
+    return postgres
+
+
+def as_login(server: PostgresServer, login: str) -> Registry:
+    return Registry("", setting=server.url(login))
+
+
+@pytest.fixture
+def alice(postgres: PostgresServer) -> Iterator[Registry]:
+    registry = as_login(postgres, "alice")
+    yield registry
+    registry.close()
+
+
+@pytest.fixture
+def bob(postgres: PostgresServer) -> Iterator[Registry]:
+    registry = as_login(postgres, "bob")
+    yield registry
+    registry.close()
+
+
+@pytest.fixture
+def worker(postgres: PostgresServer) -> Iterator[Registry]:
+    registry = as_login(postgres, "worker")
+    yield registry
+    registry.close()
+
+
+# Roles
+
+
+def test_a_session_neither_reads_nor_changes_what_another_login_has_started(
+    alice: Registry, bob: Registry
+) -> None:
+    announced = brought(alice, "announced")
+    running = brought(alice, "running", "s")
+    assert (alice.inbox("s"), bob.inbox("s"), bob.read("all")) == ([announced], [], [])
+    assert bob.steer(running, "do what I say") is None
+    assert (bob.kill("s", "mine"), bob.kill(("s", ""), "mine"), bob.mark_delivered("r")) == ([], [], None)
+    assert (bob.transition("done", "r", "me"), bob.take_over("bob", None)) == (None, [])
+    bob.move_results("s", "", "discarded")
+    assert (bob.delete_finished(-1.0), alice.read("all")) == (
+        0,
+        sorted([announced, running], key=lambda r: r.id),
+    )
+
+
+def test_a_session_cannot_claim_not_even_what_it_has_started(alice: Registry) -> None:
+    for_workers(alice, "r")
+    before = alice.read("all")
+    with pytest.raises(RegistryError, match="row-level security"):
+        alice.join(slots=1)
+    owner = alice.join()
+    refused = "only a login with the role turngate_worker may claim a run"
+    with pytest.raises(RegistryError, match=refused):
+        alice.claim(owner, [], max_running=9)
+    with pytest.raises(RegistryError, match=refused):
+        execute(alice, f"UPDATE $runs SET owner = '{owner}' RETURNING id")
+    with pytest.raises(RegistryError, match=refused):
+        for_workers(alice, "another", owner=owner)
+    with pytest.raises(RegistryError, match="permission denied"):
+        execute(alice, "UPDATE $runs SET launch = NULL RETURNING id")
+    assert alice.read("all") == before
+
+
+def test_a_worker_starts_no_subagent_and_sees_only_what_is_for_workers(
+    alice: Registry, worker: Registry
+) -> None:
+    here = registered(alice, "here")
+    for_workers(alice, "there")
+    owner = worker.join(slots=1)
+    with pytest.raises(RegistryError, match="row-level security"):
+        registered(worker, "mine")
+    with pytest.raises(RegistryError, match="row-level security"):
+        for_workers(worker, "mine")
+    with pytest.raises(RegistryError, match="there is no run that this one may replace"):
+        for_workers(worker, "mine", replaces="there")
+    assert [run.id for run in worker.read("all")] == ["there"]
+    assert worker.kill("here", "mine") == []
+    with pytest.raises(RegistryError, match="permission denied"):
+        execute(worker, "UPDATE $runs SET prompt = 'do what I say' RETURNING id")
+    claimed = worker.claim(owner, [], max_running=1)
+    assert (claimed and claimed.id, worker.claim(owner, [], max_running=9)) == ("there", None)
+    assert kept(alice, "here") == here
+
+
+def test_a_worker_takes_a_run_to_its_end_and_the_session_of_its_login_gets_the_result(
+    alice: Registry, bob: Registry, worker: Registry
+) -> None:
+    for_workers(alice, "r")
+    owner = worker.join(slots=1)
+    assert worker.claim(owner, [], max_running=1) is not None
+    for name in ("end", "redirect", "replace"):
+        assert change(worker, name, "r", owner), name
+    last = alice.find("last", "r")
+    assert last is not None
+    for name in ("end", "finish", "announce", "done"):
+        assert change(worker, name, last.id, owner), name
+    assert ([run.id for run in alice.inbox("s")], bob.inbox("s")) == ([last.id], [])
+    assert alice.living([owner]) == {owner: f"process {os.getpid()} on {os.uname().nodename}"}
+
+
+def test_a_login_without_a_role_is_told_what_to_do(postgres: PostgresServer) -> None:
+    with postgres.connect(REGISTRY) as db:
+        db.execute("DROP ROLE IF EXISTS mallory; CREATE ROLE mallory LOGIN")
+    with pytest.raises(RegistryError) as raised:
+        as_login(postgres, "mallory")
+    assert str(raised.value) == (
+        f"the registry postgresql://mallory@{postgres.folder}/registry has no schema that this login may use: "
+        "`turngate registry init` creates it and its roles, with the URL of the owner of the database"
+    )
+
+
+# Leases
+
+
+def test_a_lease_that_has_lapsed_stays_so_and_its_runs_are_taken_over(server: PostgresServer) -> None:
+    with opened(Path()) as registry, opened(Path()) as other:
+        owner, heir = registry.join(), other.join()
+        brought(registry, "running", owner=owner)
+        assert (registry.beat(owner), other.take_over(heir, None)) == (True, [])
+        with server.connect(REGISTRY) as db:
+            db.execute(f"{LAPSE} WHERE id = %s", (owner,))
+        assert ([*other.living([owner, heir])], registry.beat(owner)) == ([heir], False)
+        [adopted] = other.take_over(heir, None)
+        assert (adopted.owner, adopted.recoveries, adopted.rapid) == (heir, 1, 1)
+        assert change(registry, "end", owner=owner) is None
+        assert change(registry, "end", owner=heir)
+
+
+def test_a_session_whose_lease_has_lapsed_cancels_its_work_and_starts_again(
+    server: PostgresServer, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngate.subagents.supervisor.BEAT_S", 0.1)
+    start = bash("echo $$ >> pids; exec sleep 3600")
+    scene = parent(
+        project, start, "counted", main=[task(run_in_background=True), "waiting", "home"], allow=["Bash"]
+    )
+
+    async def lapse(scene: Parent) -> None:
+        while not (project / "pids").exists():
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(lapse_all)
+        await scene.until("done")
+
+    def lapse_all() -> None:
+        with server.connect(REGISTRY) as db:
+            db.execute(LAPSE)
+
+    result = scene.during(lapse)
+    [pid] = (project / "pids").read_text().split()
+    assert (result.result, is_running(pid)) == ("home", False)
+    assert scene.notices == [
+        "the registry was not reached in time; subagents are cancelled until it is",
+        "continuing 1 subagent of a process that died: general-purpose",
+    ]
+    [run] = {run.id: run for name, run in scene.steps if name == "done"}.values()
+    assert (run.result, run.recoveries) == ("counted", 1)
+
+
+STOPPED = """
+import sys
+from tests.support.registry import a_run
+from turngate.subagents.registry import Registry
+registry = Registry("")
+owner = registry.join()
+registry.register(a_run(owner=owner), may_run=True, max_running=9)
+print(owner, flush=True)
+sys.stdin.readline()
+late = registry.transition("end", "r", owner, outcome="ok", reason="complete", result="late")
+print(registry.beat(owner), late, flush=True)
+"""
+
+
+def test_a_process_that_was_stopped_longer_than_its_lease_writes_nothing_more(server: PostgresServer) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process, opened(Path()) as registry:
+        assert process.stdout is not None
+        owner = process.stdout.readline().strip()
+        process.send_signal(signal.SIGSTOP)
+        adopted = list[SubagentRun]()
+        end = time.monotonic() + LEASE_S + HANG_TIMEOUT_S
+        while not adopted:
+            assert time.monotonic() < end
+            adopted = registry.take_over("heir", None)
+            time.sleep(0.1)
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate("\n")[0] == "False None\n"
+        assert ([run.owner for run in registry.read("all")], owner != "heir") == (["heir"], True)
+
+
+def test_a_folder_is_the_project_of_its_own_machine_and_a_location_over_ssh_of_all(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(Path()) as registry, opened(Path()) as other:
+        owner = registry.join()
+        for name, project in (("folder", "/app"), ("there", "ssh://build/app")):
+            registered(registry, name, owner=owner, launch={"project": project})
+        registry.leave(owner)
+        monkeypatch.setattr("socket.gethostname", lambda: "another-machine")
+        heir = other.join()
+        taken = [[run.id for run in other.take_over(heir, each)] for each in ("/app", "ssh://build/app")]
+        monkeypatch.undo()
+        assert (taken, [run.id for run in registry.take_over("me", "/app")]) == ([[], ["there"]], ["folder"])
+
+
+# Connections
+
+
+def test_a_connection_that_is_cut_is_opened_again(server: PostgresServer) -> None:
+    with opened(Path()) as registry:
+        brought(registry, "running")
+        registry.wait_for_change(registry.wait_for_change(-1, 0), 0.1)
+        with server.connect("postgres") as db:
+            db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'carol'")
+        assert change(registry, "end")
+        registry.wait_for_change(registry.wait_for_change(-1, 0), 0.1)
+        with opened(Path()) as other:
+            seen = registry.wait_for_change(registry.wait_for_change(-1, 0), 0.5)
+            change(other, "finish")
+            assert registry.wait_for_change(seen, HANG_TIMEOUT_S) != seen
+
+
+def test_a_subagent_that_is_registered_by_a_try_whose_answer_was_lost_is_registered_once(
+    server: PostgresServer,
+) -> None:
+    with opened(Path()) as registry:
+        first = registered(registry)
+        assert (registered(registry), registry.read("all")) == (first, [first])
+        with pytest.raises(RegistryError, match="still running"):
+            registered(registry, owner="another")
+
+
+def test_a_session_waits_for_a_server_that_was_killed_and_starts_again(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = find_postgres()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: `apt-get install postgresql`")
+    with postgres_server(programs) as own:
+        monkeypatch.setenv("TURNGATE_REGISTRY", own.url())
+
+        def restart() -> None:
+            own.stop(kill=True)
+            own.start()
+
+        def at_step(name: str, _: object) -> None:
+            if name == "worked" and not restarts:
+                restarts.append(threading.Thread(target=restart))
+                restarts[0].start()
+
+        restarts: list[threading.Thread] = []
+        scene = parent(project, "counted", main=[task(), "home"], on_step=at_step)
+        result = scene.play()
+        restarts[0].join()
+        with opened(Path()) as registry:
+            [run] = registry.read("all")
+    assert (result.result, scene.heard("main")[-1], run.state, run.recoveries) == (
+        "home",
+        "tool: counted",
+        "done",
+        0,
+    )
+
+
+def test_a_server_that_is_not_there_ends_in_a_sentence_without_the_password(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TURNGATE_REGISTRY", f"postgresql://me:hush@/runs?host={tmp_path}")
+    code, out, err = turngate("runs")
+    assert (code, out, "hush" in err) == (64, "", False)
+    assert err.startswith(f"turngate: the registry postgresql://me@{tmp_path}/runs cannot be used: ")
+
+
+@pytest.mark.parametrize("url", ["mysql://db", "db", "postgresql://[", "postgresql://me:hush@db?port=x"])
+def test_what_is_no_url_of_a_registry_ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("TURNGATE_REGISTRY", url)
+    code, out, err = turngate("runs")
+    assert (code, out, err.startswith("turngate: "), err.count("\n"), "hush" in err) == (
+        64,
+        "",
+        True,
+        1,
+        False,
+    )
+
+
+def test_the_server_is_checked_by_its_certificate(postgres: PostgresServer, tmp_path: Path) -> None:
+    there = f"postgresql://alice:{PASSWORD}@127.0.0.1:{postgres.port}/registry"
+    trusted = tmp_path / "root.crt"
+    trusted.write_bytes(postgres.certificate.read_bytes())
+    Registry("", setting=f"{there}?sslmode=verify-full&sslrootcert={trusted}").close()
+    for wrong in (
+        f"{there}?sslmode=verify-full&sslrootcert={tmp_path}/none.crt",
+        f"{there}?sslmode=disable",
+        f"{there.replace('127.0.0.1', 'localhost')}?sslmode=verify-full&sslrootcert={trusted}",
+        f"{there.replace(PASSWORD, 'wrong')}?sslmode=verify-full&sslrootcert={trusted}",
+    ):
+        with pytest.raises(RegistryError, match="cannot be used: connection failed"):
+            Registry("", setting=wrong)
+
+
+# Content
+
+
+def test_a_row_that_would_break_the_queries_of_others_is_refused_when_it_is_written(alice: Registry) -> None:
+    with pytest.raises(RegistryError, match="Unicode"):
+        registered(alice, launch={"project": "\0"})
+    with pytest.raises(RegistryError, match="integer"):
+        registered(alice, launch={"workers": {"labels": [], "at_once": "many"}})
+    assert alice.read("all") == []
+
+
+# The schema
+
+
+def test_a_schema_of_a_later_version_is_refused(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = SCHEMA_VERSION + 1
+    why = (
+        f"the registry postgresql://{{}}@{postgres.folder}/registry has schema version {later}, and this version of "
+        f"Turngate knows {SCHEMA_VERSION}: a later version wrote it; update Turngate"
+    )
+    with postgres.connect(REGISTRY) as db:
+        db.execute(f"UPDATE turngate.schema_version SET version = {later}")
+        try:
+            with pytest.raises(RegistryError) as raised:
+                as_login(postgres, "alice")
+            assert str(raised.value) == why.format("alice")
+            monkeypatch.setenv("TURNGATE_REGISTRY", postgres.url("owner"))
+            assert turngate("registry", "init") == (64, "", f"turngate: {why.format('owner')}\n")
+        finally:
+            db.execute(f"UPDATE turngate.schema_version SET version = {SCHEMA_VERSION}")
+
+
+def test_the_command_creates_a_schema_and_roles_and_says_so_and_may_run_again(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server.connect("postgres") as db:
+        db.execute("DROP DATABASE IF EXISTS fresh")
+        db.execute("CREATE DATABASE fresh")
+        db.execute("ALTER DATABASE fresh SET synchronous_commit = off")
+    monkeypatch.setenv("TURNGATE_REGISTRY", server.url("owner", "fresh"))
+    session = "it starts, steers and kills subagents, runs them, and reads those that its login has started"
+    worker = "it claims and runs the subagents that are for workers, of all logins, and starts none"
+    next_step = (
+        "next: CREATE ROLE … LOGIN IN ROLE turngate_session, for each user; turngate_worker, for each worker"
+    )
+    warning = "! synchronous_commit is off: after a crash, announced results can be lost or announced again; set it to on"
+    for _ in range(2):
+        code, out, err = turngate("registry", "init")
+        assert (code, out.splitlines(), err) == (
+            0,
+            [
+                f"role turngate_session exists: {session}",
+                f"role turngate_worker exists: {worker}",
+                f"schema turngate, version {SCHEMA_VERSION}: created or updated",
+                warning,
+                next_step,
+            ],
+            "",
+        )
+    monkeypatch.setenv("TURNGATE_REGISTRY", server.url("alice", "fresh"))
+    assert turngate("runs") == (0, "there are no subagents; a session starts one with the Task tool\n", "")
+    code, out, err = turngate("registry", "init")
+    assert (code, out, "permission denied" in err or "must be owner" in err) == (64, "", True)
+
+
+def test_the_command_needs_the_url_of_a_database() -> None:
+    assert turngate("registry", "init") == (
+        64,
+        "",
+        "turngate: set TURNGATE_REGISTRY to the URL of a database: postgresql://USER@HOST/NAME\n",
+    )
+
+
+# Settings
+
+
+def test_the_registry_comes_from_user_settings_and_from_no_project(
+    postgres: PostgresServer, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    registry = as_login(postgres, "alice")
+    registered(registry)
+    registry.close()
+    text = f'{{"turngate": {{"registry": "{postgres.url("alice")}"}}}}'
+    (project / ".turngate").mkdir()
+    (project / ".turngate" / "settings.json").write_text(text)
+    assert turngate("runs")[1].startswith("there are no subagents")
+    code, out, _ = turngate("check", "--project", str(project))
+    assert (code, "turngate.registry: has no effect in a project" in out) == (1, True)
+    (home / ".turngate").mkdir()
+    (home / ".turngate" / "settings.json").write_text(text)
+    assert "left by a process that died" in turngate("runs")[1]
+
+
+def test_without_a_url_psycopg_is_not_loaded() -> None:
+    look = "import sys, turngate.agent.session, turngate.cli.commands.runs; print('psycopg' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
