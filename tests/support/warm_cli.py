@@ -35,8 +35,10 @@ from tests.support.timeouts import HANG_TIMEOUT_S, LIMITS_OF_DEAD_CONNECTIONS
 # All of turngate but what needs a large library for a few tests.
 LOADED = ("tests.support.crash.random_kills", "tests.support.crash.scenes")
 FRAMEWORKS = ("claude_agent_sdk", "langchain", "openai_agents", "pydantic_ai", "strands")
-NOT_LOADED = ("turngate.__main__", "turngate.adapters.", "turngate.models.pydantic_ai")
-NOT_LOADED += tuple(f"turngate.{name}" for name in FRAMEWORKS)
+NOT_LOADED = (
+    *("turngate.__main__", "turngate.adapters.", "turngate.models.pydantic_ai"),
+    *(f"turngate.{name}" for name in FRAMEWORKS),
+)
 MAX_PIPE_CHARS = 10_000  # a pipe holds 64 KiB
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 SERVER = "import sys; from tests.support.warm_cli import serve; serve(int(sys.argv[1]), sys.argv[2:])"
