@@ -220,7 +220,8 @@ def test_at_the_limit_the_user_reads_that_a_gate_was_changed(repository: Path) -
     assert [stop(repository)["decision"] for _ in range(3)] == ["block"] * 3
     reason = blocked(MOVES[change_the_script])["reason"]
     ended = 'Turn ended after 3 continuations (the limit). Still blocked by: "check".'
-    assert stop(repository) == {"systemMessage": f"{ended}\nthe last reason: {reason}"}
+    accept = f"to accept it: turngate gates accept {recorded('claude', 'Stop')['session_id']} --why …"
+    assert stop(repository) == {"systemMessage": f"{ended}\nthe last reason: {reason}\n{accept}"}
 
 
 def test_a_gate_that_was_pending_at_the_start_is_not_enforced(repository: Path) -> None:

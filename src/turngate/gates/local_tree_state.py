@@ -19,7 +19,6 @@ from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.gates.stored_state import digest, hash_bytes, write_file
@@ -104,17 +103,26 @@ def others_of(state: str) -> str:
     return content_of(state).partition(".")[2]
 
 
-class Listing(NamedTuple):
+class Listing:
     """The files of a project in a repository: mode, id and name of each, as `git update-index --index-info` reads them.
 
     The names are those in the repository.
     """
 
-    entries: list[bytes]
-    inside: list[bytes]  # those of repositories inside of it; other checkouts are in neither
-    has_repositories: bool  # inside, or checkouts
-    excludes: str  # a hash of what hides new files
-    state: str | None  # what `local_tree_state` returns
+    def __init__(
+        self,
+        entries: list[bytes],
+        inside: list[bytes],
+        state: str | None,
+        *,
+        has_repositories: bool,
+        excludes: str,
+    ) -> None:
+        self.entries = entries
+        self.inside = inside  # those of repositories inside of it; other checkouts are in neither
+        self.state = state  # what `local_tree_state` returns
+        self.has_repositories = has_repositories  # inside, or checkouts
+        self.excludes = excludes  # a hash of what hides new files
 
 
 def local_listing(project: str, state: str) -> Listing | None:
@@ -258,7 +266,8 @@ class _Look:
             ]
             inside = [line for line in inside if line.startswith(below, ENTRY_BYTES)]
         state = self._state_of(entries) if self._is_known else None
-        return Listing(lines, inside, bool(self._nested), _hash_texts(self._excludes), state)
+        excludes = _hash_texts(self._excludes)
+        return Listing(lines, inside, state, has_repositories=bool(self._nested), excludes=excludes)
 
     def _divide(self, entries: bytes) -> tuple[list[bytes], list[bytes]]:
         """Return the entries with their names, and those of repositories inside that are no checkouts."""
