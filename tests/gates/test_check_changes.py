@@ -599,7 +599,7 @@ def test_a_check_that_was_changed_blocks_once_and_then_the_user_is_told(shop: Pa
     (shop / "Makefile").write_text("test:\n\techo 3 passed\n")
     assert stop(shop)["decision"] == "block"
     (shop / "Makefile").write_text("test:\n\techo 1 passed; exit 0\n")
-    undone = "nothing to check: it failed at the last stop, and the files are those of the session's start"
+    undone = "nothing to check: the check failed at the last stop, and since then all changes of the session were undone"
     assert stop(shop) == ({"systemMessage": f'gate "tests": {undone}'} if first == "SessionStart" else {})
 
 

@@ -333,7 +333,7 @@ def test_work_that_failed_and_was_left_on_another_branch_is_reported(tested: Pat
     write(tested, BROKEN_SOURCE)
     assert names_the_test(stop(tested))
     git(tested, "stash", "-q")
-    why = "nothing to check: it failed at the last stop, and the files are those of the session's start"
+    why = "nothing to check: the check failed at the last stop, and since then all changes of the session were undone"
     assert stop(tested) == {"systemMessage": f'gate "tests": {why}'}
 
 

@@ -398,9 +398,8 @@ def is_unchanged(context: GateContext, *, with_git: bool = False) -> Allow | Non
     if (context.state.result or {}).get(
         "outcome"
     ) == "failed":  # the work may be on another branch, or stashed
-        return _nothing(
-            context, "it failed at the last stop, and the files are those of the session's start", quiet=False
-        )
+        undone = "the check failed at the last stop, and since then all changes of the session were undone"
+        return _nothing(context, undone, quiet=False)
     return _nothing(context, "nothing has changed since the session's start")
 
 
