@@ -21,6 +21,7 @@ from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.agent.turn.state import TurnState
 from turngate.agent.turn.turn import Turn
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
+from turngate.aio.threads import run_in_thread
 from turngate.core.constants import EVENTS
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import Message, Usage
@@ -397,6 +398,13 @@ class AgentSession:
         self.release()
         if self.config.owns_model:
             await close_models(self.model, notice=self.events.notice)
+
+    async def close_unopened(self) -> None:
+        """Close the parts of a main session that was never opened; SessionEnd hooks do not run."""
+        await self.subagents.close()
+        await self.resources.world.close(self.settings.dialect.background_grace)
+        await self.model.close()
+        await run_in_thread(self.resources.journal.close)
 
     def release(self) -> None:
         self.conversation.close()

@@ -46,6 +46,8 @@ COMMANDS = {
     "run": ("run", "run the built-in agent on a task under its stop hooks"),
     "sessions": ("sessions", "list, show or remove earlier conversations"),
     "runs": ("runs", "list, steer, kill and recover subagents"),
+    "worker": ("worker", "run subagents that sessions on other machines have started"),
+    "workers": ("workers", "list the workers that are running"),
     "registry": ("registry", "create the registry of subagents for several machines"),
     "schema": ("schema", "print the JSON Schemas of settings, hook input and hook output"),
     "completion": ("completion", "print the completion script for bash, zsh or fish"),

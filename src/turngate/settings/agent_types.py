@@ -36,6 +36,7 @@ MAX_FILES = 500  # of all agent types; the others are not read
 MAX_TOTAL_BYTES = 4 * 1024 * 1024  # of these files
 MAX_SHOWN_TOOLS = 5  # of those that a file names and that are not known
 MAX_TOOL_CHARS = 100  # of the name of one
+PLACES = ("here", "workers")  # where subagents run
 MAX_NOTICES = 5  # of one kind about files
 KNOWN_TOOLS = (*TOOL_NAMES, *TOOL_ALIASES)
 
@@ -59,6 +60,8 @@ class AgentType:
     is_unclosed: bool = field(default=False, compare=False)  # the front matter has no end, so it is not read
     # `hooks` of the front matter; `parse_hooks` reads them.
     hook_lines: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+    runs: str = field(default="", compare=False)  # where: `here` or `workers`; "": as the session says
+    labels: tuple[str, ...] = field(default=(), compare=False)  # that a worker needs
 
     def at_stage(self, approvals: int) -> "AgentType":
         """Return the agent type with the instructions that so many approved checkpoints open."""
@@ -211,6 +214,8 @@ def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
         is_unclosed=is_unclosed(text),
         hook_lines=None if (lines := nested_lines(text, "hooks")) is None else tuple(lines),
         stages=stages if len(stages) > 1 else (),
+        runs=runs if (runs := as_text(fields.get("runs"))) in PLACES else "",
+        labels=tuple(as_names(fields.get("labels")) or ()),
     ).at_stage(0)
     if not fields:
         return agent_type, f"{path} has no front matter; the agent type is named after the file"
@@ -220,7 +225,7 @@ def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
         for name in dict.fromkeys(disallowed)
         if not any(is_disallowed(each, [name]) for each in KNOWN_TOOLS)
     ]
-    return agent_type, _problem(path, model, unknown, without_effect)
+    return agent_type, _problem(path, model, unknown, without_effect, runs)
 
 
 def _disallowed(value: str | list[str] | None) -> tuple[str, ...]:
@@ -235,7 +240,11 @@ def is_disallowed(tool: str, disallowed: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern.casefold()) for pattern in disallowed for name in names)
 
 
-def _problem(path: str, model: str, unknown: Sequence[str], without_effect: Sequence[str]) -> str | None:
+def _problem(
+    path: str, model: str, unknown: Sequence[str], without_effect: Sequence[str], runs: str
+) -> str | None:
+    if runs not in ("", *PLACES):
+        return f"{path} has `runs: {truncate(runs, MAX_TOOL_CHARS)}`, expected {' or '.join(PLACES)}; this has no effect"
     if without_effect:
         return f"{path} disallows unknown tools: {_list_names(without_effect)}; this has no effect"
     if unknown:

@@ -1,10 +1,15 @@
-"""The subagents of a session that other processes run, because they adopted them after a crash."""
+"""The subagents of a session that other processes run: workers, or those that adopted them after a crash."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from turngate.core.conversation.subagent_run import SubagentRun, names_of
 from turngate.subagents.lifecycle import ChangeListeners
 from turngate.subagents.registry import Registry
+
+
+def is_for_workers(run: SubagentRun) -> bool:
+    return "workers" in run.launch
 
 
 class RunsElsewhere:
@@ -16,6 +21,7 @@ class RunsElsewhere:
         self._runs: dict[str, SubagentRun] = {}  # by chain
         self._places: dict[str, str | None] = {}  # of their owners
         self._reported: set[str] = set()  # chains that the user knows of
+        self._updated = asyncio.Event()  # replaced at each update
 
     def __bool__(self) -> bool:
         return bool(self._runs)
@@ -34,18 +40,28 @@ class RunsElsewhere:
         unfinished = registry.read("unfinished", self._session_id)
         others = [run for run in unfinished if run.owner != owner and is_own(run)]
         self._places = registry.living({run.owner for run in others}) if others else {}
-        return [run for run in others if run.owner in self._places]
+        return [run for run in others if run.owner in self._places or is_for_workers(run)]
 
     def update(self, runs: Sequence[SubagentRun]) -> None:
         """Notify the agents whose subagents are no longer run elsewhere, and the user of those that are."""
         before, self._runs = self._runs, {run.chain: run for run in runs}
+        updated, self._updated = self._updated, asyncio.Event()
+        updated.set()
         for chain, run in before.items():
             if chain not in self._runs:
                 self._listeners.notify(run)
         self._report([run for run in runs if run.chain not in self._reported])
 
+    def add(self, run: SubagentRun) -> None:
+        """Add a run for workers that was registered just now."""
+        self._runs[run.chain] = run
+
+    async def wait_for_end(self, chain: str) -> None:
+        while chain in self._runs:
+            await self._updated.wait()
+
     def _report(self, runs: Sequence[SubagentRun]) -> None:
-        runs = [run for run in runs if self._places.get(run.owner) is not None]
+        runs = [run for run in runs if self._places.get(run.owner) is not None and not is_for_workers(run)]
         if not runs:
             return  # or another process is adopting those of a dead one in this moment
         self._reported.update(run.chain for run in runs)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -9,7 +10,8 @@ from typing import Any
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
-from turngate.core.conversation.subagent_run import SubagentRun, names_of
+from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, names_of
+from turngate.core.text import printable
 from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import RegistryError, TurngateError, UsageError
 from turngate.settings.agent_types import AgentType
@@ -17,12 +19,13 @@ from turngate.state.paths import main_transcript_path
 from turngate.subagents.host import SubagentHost, subagent_transcript_path
 from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
-from turngate.subagents.other_processes import RunsElsewhere
+from turngate.subagents.other_processes import RunsElsewhere, is_for_workers
 from turngate.subagents.recorded_gates import gates_of, left_notice, why_left
 from turngate.subagents.registry import AbandonedRuns, Registry, RegistryWorker, registry_exists
 from turngate.subagents.registry.store import BEAT_S, HELD_S
 from turngate.subagents.registry.table import new_id
 from turngate.subagents.steering import check_steer, request_steer
+from turngate.subagents.workers import project_label, why_here
 
 KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end
 MAX_POLL_S = 2.0  # for changes; a file is looked at more often
@@ -54,12 +57,15 @@ class Supervisor:
         self._session_id, self._options, self._setting = session_id, options, host.settings.registry
         self._context: LifecycleContext | None = None  # while it is connected
         self._connecting = asyncio.Lock()
-        self._waits: set[str] = set()  # for the registry, that were reported
+        self._noticed: set[str] = set()  # what the user was told once, such as waits for the registry
         self._lifecycles: dict[str, RunLifecycle] = {}  # by chain
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._watcher: asyncio.Task[None] | None = None  # of the registry, while there are runs
         self._lease_keeper: asyncio.Task[None] | None = None  # while it is connected
         self._owner_watcher: asyncio.Task[None] | None = None  # of other processes, while there are none
+        self._claims = options.claims  # None: this process is not a worker, or takes no more runs
+        self._refused: set[str] = set()  # ids of runs that this worker may not continue
+        self._claiming: asyncio.Task[None] | None = None  # because a slot has become free
 
     # The registry
 
@@ -95,7 +101,8 @@ class Supervisor:
                     Registry, self.state, self._notice_from_thread(), self._setting
                 )
                 try:
-                    owner = await run_in_thread(registry.join)
+                    given = vars(claims) if (claims := self._options.claims) else {}
+                    owner = await run_in_thread(partial(registry.join, **given))
                 except BaseException:  # such as: its lock file cannot be made
                     registry.close()
                     raise
@@ -126,8 +133,8 @@ class Supervisor:
         loop = asyncio.get_running_loop()
 
         def show(text: str) -> None:
-            if text not in self._waits:
-                self._waits.add(text)
+            if text not in self._noticed:
+                self._noticed.add(text)
                 with contextlib.suppress(RuntimeError):  # the loop is closed
                     loop.call_soon_threadsafe(self.host.notice, text)
 
@@ -135,7 +142,7 @@ class Supervisor:
 
     async def close(self) -> None:
         """Stop all work as it is; another process can adopt the runs that are not finished."""
-        for task in (self._owner_watcher, self._lease_keeper):
+        for task in (self._owner_watcher, self._lease_keeper, self._claiming):
             if task is not None:
                 task.cancel()
                 await asyncio.wait({task})
@@ -186,6 +193,7 @@ class Supervisor:
         """
         if depth > self.limits.depth:
             raise UsageError(f"depth {depth} is too deep for a subagent; the limit is {self.limits.depth}")
+        workers = self._workers_for(agent_type, depth, is_resumed=bool(resume))
         context = await self.connect()
         run_id, agent_id, now = new_id(), resume or f"a{new_id()[:16]}", time.time()
         run = SubagentRun(
@@ -201,7 +209,7 @@ class Supervisor:
             prompt=prompt,
             background=background,
             depth=depth,
-            owner=context.owner,
+            owner="" if workers else context.owner,
             created=now,
             begun=now,
             max_steers=new_guard(self.host.settings, self.host.world.own_environ, child=True).limit,
@@ -210,9 +218,22 @@ class Supervisor:
                 "project": self.host.world.location,
                 "announce": self.host.settings.announce_children,
                 "gates": gates_of(self.host, agent_type).as_json(),
+                **workers,
             },
         )
         return await self._register_or_kill(context, run)
+
+    def _workers_for(self, name: str, depth: int, *, is_resumed: bool) -> dict[str, Any]:
+        """Return the field of `launch` by which workers may claim the subagent; empty: it runs here."""
+        agent_type = self.agent_types.get(name) or AgentType(name)
+        place = agent_type.runs or ("workers" if self._options.on_workers else "here")
+        if place == "here" or depth > 1:  # one below another runs where that one does
+            return {}
+        if why := why_here(self.host, agent_type, self._setting, is_resumed=is_resumed):
+            self._notice_once(f"subagents of the type {name} run here and not on workers: {why}")
+            return {}
+        labels = [project_label(self.host.world), *agent_type.labels]
+        return {"workers": {"labels": labels, "at_once": self.limits.at_once}}
 
     async def _register_or_kill(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
         """Register a run; if the caller is cancelled meanwhile, the run may exist already and is killed."""
@@ -227,23 +248,38 @@ class Supervisor:
 
     async def _register(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
         async with context.worker.lock:
-            may_run = context.slots.has_room(run.parent, run.depth)
+            may_run = bool(run.owner) and context.slots.has_room(run.parent, run.depth)
             run = await context.worker.call(
                 partial(context.registry.register, run, may_run=may_run, max_running=self.limits.on_machine)
             )
         self._trace("registered", run)
-        self._start_lifecycle(run, context)
+        if is_for_workers(run):
+            self.elsewhere.add(run)
+            self.watch()
+            await self._notice_missing_worker(context, run)
+        else:
+            self._start_lifecycle(run, context)
         return run
+
+    async def _notice_missing_worker(self, context: LifecycleContext, run: SubagentRun) -> None:
+        wanted = {*run.launch["workers"]["labels"]}
+        offered = [{*json.loads(each["labels"])} for each in await context.call(context.registry.workers)]
+        if not any(wanted <= labels for labels in offered):
+            needs = ", ".join(map(printable, run.launch["workers"]["labels"]))
+            self._notice_once(
+                f"no worker is running that may take subagents with: {needs}; they wait for one"
+            )
+
+    def _notice_once(self, text: str) -> None:
+        if text not in self._noticed:
+            self._noticed.add(text)
+            self.host.notice(text)
 
     async def result(self, chain: str) -> SubagentRun:
         """Wait for the end of a chain. The caller reports with `result_delivered` that it stored the result."""
         lifecycle = self._lifecycles.get(chain)
         if lifecycle is None:
-            context = await self.connect()
-            ended = await context.worker.call(context.registry.find, "last", chain)
-            if ended is None:
-                raise UsageError(f"there is no run {chain}")
-            return ended
+            return await self._result_elsewhere(chain)
         lifecycle.waiters += 1
         try:
             return await asyncio.shield(lifecycle.result)
@@ -251,6 +287,24 @@ class Supervisor:
             lifecycle.waiters -= 1
             lifecycle.delivered.set()
             raise
+
+    async def _result_elsewhere(self, chain: str) -> SubagentRun:
+        """Wait for a run on a worker, however long the registry cannot be used."""
+        while True:
+            try:
+                context = await self.connect()
+                last = await context.call(context.registry.find, "last", chain)
+                await self._look_elsewhere(
+                    context
+                )  # also when it has ended, so that its result counts as delivered
+            except RegistryError:
+                await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
+                continue
+            if last is None:
+                raise UsageError(f"there is no run {chain}")
+            if not (is_for_workers(last) and last.state in (*LIVING_STATES, "final")):
+                return last
+            await self.elsewhere.wait_for_end(chain)
 
     def result_delivered(self, chain: str) -> None:
         """Note that the parent's conversation holds the result of this chain, on disk."""
@@ -325,8 +379,41 @@ class Supervisor:
     # Runs of dead processes
 
     async def recover(self) -> list[SubagentRun]:
-        """Adopt the runs of owners that died, and continue them."""
-        return await finish_despite_cancel(self._adopt(await self.connect()))
+        """Adopt the runs of owners that died, and continue them; a worker takes those that are for workers."""
+        context = await self.connect()
+        return await finish_despite_cancel(
+            self._claim(context) if self._options.claims else self._adopt(context)
+        )
+
+    async def _claim(self, context: LifecycleContext) -> list[SubagentRun]:
+        claimed: list[SubagentRun] = []
+        while (claims := self._claims) is not None:
+            async with context.worker.lock:
+                take = partial(context.registry.claim, context.owner, claims.labels, left=[*self._refused])
+                run = await context.worker.call(partial(take, max_running=claims.slots))
+                if run is None:
+                    break
+                if await self._start_or_refuse(run, context):
+                    claimed.append(run)
+        return claimed
+
+    async def _start_or_refuse(self, run: SubagentRun, context: LifecycleContext) -> bool:
+        """Start a run of this process, or give it up if this is a worker that does not ask its gates."""
+        if not (self._options.claims and self.why_left(run)):
+            self._start_lifecycle(run, context)
+            return True
+        self._refused.add(run.id)
+        self._report_left(run)
+        await context.worker.call(context.registry.leave, context.owner, run.id)
+        return False
+
+    async def drain(self, seconds: float) -> bool:
+        """Take no more runs. Return whether those that run have ended within this time."""
+        self._claims = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.wait_until_idle()
+        return not self._lifecycles
 
     async def _adopt(self, context: LifecycleContext) -> list[SubagentRun]:
         left: list[SubagentRun] = []
@@ -365,7 +452,7 @@ class Supervisor:
         if self.host.world.in_hook:
             return []
         adopted = await self.recover()
-        if adopted:
+        if adopted and not self._options.claims:
             count = "1 subagent" if len(adopted) == 1 else f"{len(adopted)} subagents"
             modes = [(self.host.permission_mode(run), run.launch.get("permission_mode")) for run in adopted]
             stricter = sorted({mode for mode, earlier in modes if earlier not in (None, mode)})
@@ -377,9 +464,9 @@ class Supervisor:
         """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
         async with context.worker.lock:
             owned = await context.worker.call(context.registry.read, "owned", context.owner)
-        for run in owned:
-            if run.chain not in self._lifecycles:
-                self._start_lifecycle(run, context)
+            for run in owned:
+                if run.chain not in self._lifecycles:
+                    await self._start_or_refuse(run, context)
 
     # Watching other processes
 
@@ -402,7 +489,7 @@ class Supervisor:
                 pause = MAX_POLL_S
                 if version != previous or self.elsewhere:
                     await self._look_elsewhere(context)
-                is_idle = not self.elsewhere and not self._lifecycles
+                is_idle = not (self.elsewhere or self._lifecycles or self._options.claims)
                 if is_idle and await call(registry.find, "leftovers") is None:
                     return
                 if time.monotonic() - resumed_at > RESUME_INTERVAL_S:
@@ -414,7 +501,7 @@ class Supervisor:
                 if check_owners:
                     await self.recover_and_notify()
                     check_owners = bool(await call(registry.read, "of_others", owner))
-                if time.monotonic() - deleted_at > DELETE_INTERVAL_S:
+                if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.claims:
                     deleted_at = time.monotonic()
                     await call(registry.delete_finished)
             except (RegistryError, OSError, RuntimeError) as error:
@@ -516,6 +603,12 @@ class Supervisor:
             del self._lifecycles[run.chain], self._tasks[run.chain]
         self.listeners.remove(run.agent_id)
         self.listeners.notify(run)
+        if self._claims and self._context and (self._claiming is None or self._claiming.done()):
+            self._claiming = asyncio.create_task(self._claim_again(self._context))
+
+    async def _claim_again(self, context: LifecycleContext) -> None:
+        with contextlib.suppress(RegistryError, RuntimeError):  # `_watch` reports it, and tries again
+            await self._claim(context)
 
     def _notify_lifecycles(self, changed: Collection[SubagentRun]) -> None:
         for run in changed:

@@ -205,3 +205,9 @@ class PostgresStore:
         found = f"SELECT id, host FROM turngate.owners WHERE id = ANY($owners) AND {_LIVES}"
         rows = self.execute(found, {"owners": list(owners)})
         return {row["id"]: f"process {row['id'].split('-')[1]} on {row['host']}" for row in rows}
+
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        beat = "extract(epoch FROM now() - seen)::float8 AS beat"
+        columns = f"id, host, version, slots, labels, {beat}"
+        found = f"SELECT {columns} FROM turngate.owners WHERE slots > 0 AND {_LIVES} ORDER BY joined, id"
+        return self.execute(found, {})

@@ -59,7 +59,7 @@ class Registry:
             self.store = SqliteStore(state, on_wait)
         self.commits = 0
         self.join, self.beat, self.living = self.store.join, self.store.beat, self.store.living
-        self.wait_for_change = self.store.wait_for_change
+        self.wait_for_change, self.workers = self.store.wait_for_change, self.store.workers
 
     def close(self) -> None:
         self.store.close()
@@ -72,7 +72,7 @@ class Registry:
         if registered is None:
             # An earlier try may have registered it, whose answer was lost with a connection.
             registered = self.find("run", run.id)
-        if registered is None or registered.owner != run.owner:
+        if registered is None or registered.owner != run.owner != "":  # a worker may have claimed it already
             raise SubagentBusy("this subagent is still running; wait for its report")
         return registered
 

@@ -100,6 +100,9 @@ class SqliteStore:
     def living(self, owners: Collection[str]) -> dict[str, str | None]:
         return {owner: _place(owner) for owner in owners if not locks.owner_is_gone(self._owners, owner)}
 
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        return ()  # they need leases, and a registry that other machines reach
+
 
 def _place(owner: str) -> str | None:
     process = locks.process_of(owner)

@@ -86,6 +86,12 @@ Exit codes:
         metavar="TOOL",
         help="let the agent use this tool without asking; may be repeated",
     )
+    add(
+        "--subagents",
+        choices=["here", "workers"],
+        default="here",
+        help="where they run, unless their agent type says it: in this process (default), or on `turngate worker`s",
+    )
     add_hook_options(parser)
     add("--no-hooks", action="store_true", help="run no hooks at all")
     add(

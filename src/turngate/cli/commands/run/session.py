@@ -26,6 +26,8 @@ from turngate.project.files import LOCAL, Files
 from turngate.settings.load import load_extra, report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path, state_folder
+from turngate.subagents.limits import SubagentOptions
+from turngate.subagents.registry.registry import registry_url
 from turngate.trust.review import Review
 
 
@@ -96,6 +98,10 @@ def _session_factory(
     options: argparse.Namespace, world: World, settings: Settings, folders: list[str]
 ) -> Callable[..., Session]:
     """Return a function that makes the session of the command line; its caller adds the event handlers."""
+    if options.subagents == "workers" and not registry_url(settings.registry):
+        raise UsageError(
+            "--subagents workers needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
+        )
     with show_if_slow("loading the model"):
         model = find_model(options.model or settings.model, settings)
     return partial(
@@ -114,6 +120,7 @@ def _session_factory(
         trust=options.trust,
         plugins=load_plugins(settings.plugins),
         models=lambda name: find_model(name, settings),
+        children=SubagentOptions(on_workers=options.subagents == "workers"),
     )
 
 

@@ -30,6 +30,7 @@ from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import read_prompt_from_stdin
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import UsageError
+from turngate.subagents.other_processes import is_for_workers
 from turngate.subagents.registry import Registry
 from turngate.subagents.steering import check_steer, request_steer
 
@@ -244,7 +245,7 @@ def _kill(options: argparse.Namespace) -> int:
     with existing_registry() as registry:
         killed = _kill_all(registry, options.id) if options.every else _kill_one(registry, options.id)
         living = registry.living({run.owner for run in killed})
-        left = [run for run in killed if run.owner not in living]
+        left = [run for run in killed if run.owner not in living and not is_for_workers(run)]
     for run in sorted(killed, key=lambda run: (run.depth, run.created)):
         print(f"killed  {run.chain[:8]}  {SubagentSummary((run,)).title}")
     if left:

@@ -19,6 +19,7 @@ from turngate.core.text import printable, strip_controls, truncate
 from turngate.subagents.recorded_gates import describe_gates, recorded_gates
 
 MAX_LINE_CHARS = 100
+WHERE_CHARS = 14  # the column is there if a registry on PostgreSQL names machines
 STEERED = "steered by hand"  # as subagents/steering.py stores it
 _COLUMNS = {"SUBAGENT": 30, "STATE": 13, "STARTED": 8, "TIME": 10, "REDIRECTS": 9, "SESSION": 8}
 
@@ -28,11 +29,15 @@ _COLUMNS = {"SUBAGENT": 30, "STATE": 13, "STARTED": 8, "TIME": 10, "REDIRECTS": 
 
 def format_table(summaries: Sequence[SubagentSummary], now: float, *, with_runs: bool) -> Iterator[str]:
     id_chars = unique_prefix_length(summaries)
-    widths = {"ID": id_chars, **_COLUMNS, "SUBAGENT": _COLUMNS["SUBAGENT"] - (id_chars - MIN_ID_CHARS)}
+    has_places = any(" on " in summary.where or summary.where == "workers" for summary in summaries)
+    narrower = id_chars - MIN_ID_CHARS + (WHERE_CHARS + 2 if has_places else 0)
+    widths = {"ID": id_chars, **_COLUMNS, "SUBAGENT": max(8, _COLUMNS["SUBAGENT"] - narrower)}
+    widths |= {"WHERE": WHERE_CHARS} if has_places else {}
     yield "  " + _format_row(list(widths), widths.values())
     for summary in summaries:
         marker, style = ("* ", "plain") if summary.is_open else ("  ", "dim")
-        cells = [printable(summary.id)[:id_chars], *_cells(summary, now)]
+        where = [printable(summary.where.rpartition(" on ")[2])] if has_places else []
+        cells = [printable(summary.id)[:id_chars], *_cells(summary, now), *where]
         yield paint(marker + _format_row(cells, widths.values()), style)
         for note in _notes(summary, with_runs=with_runs):
             yield paint(truncate(f"  {'':<{id_chars}}  {note}", MAX_LINE_CHARS), style)
@@ -117,6 +122,7 @@ def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
         "project": summary.project,
         "model": str(last.launch.get("model", "")),
         "gates": describe_gates(gates) if gates.hooks or gates.names else "none: started without hooks",
+        "where": summary.where,
         "started": _format_time(summary.created),
         "time": _format_seconds(summary.seconds(now)),
         "redirects": _format_redirects(last) if last.steer_count else "",
@@ -165,6 +171,7 @@ def summary_json(summary: SubagentSummary, *, with_runs: bool) -> dict[str, Any]
         "session": last.parent,
         "parent_agent": last.parent_agent,
         "project": summary.project,
+        "where": summary.where or None,
         "gates": {"dialect": gates.dialect or None, "hooks": gates.hooks, "names": list(gates.names)},
         "background": last.background,
         "depth": last.depth,

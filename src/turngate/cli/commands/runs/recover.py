@@ -118,7 +118,7 @@ async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None
                 await _recover_until_finished(host.subagents, host.project)
     finally:
         for host in hosts:
-            await finish_despite_cancel(_close(host))
+            await finish_despite_cancel(host.close_unopened())
 
 
 async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
@@ -137,14 +137,6 @@ async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
         ):
             return
         await asyncio.sleep(RETRY_INTERVAL_S)
-
-
-async def _close(host: AgentSession) -> None:
-    """Close the parts of a session that was never opened; SessionEnd hooks do not run."""
-    await host.subagents.close()
-    await host.resources.world.close(host.settings.dialect.background_grace)
-    await host.model.close()
-    await run_in_thread(host.resources.journal.close)
 
 
 # Output

@@ -5,7 +5,7 @@ import itertools
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from turngate._frozen_dataclass import frozen
@@ -18,6 +18,7 @@ from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import OTHER_STATE_FOLDER, state_folder
+from turngate.subagents.other_processes import is_for_workers
 from turngate.subagents.registry import Registry, registry_exists
 
 MIN_ID_CHARS = 8
@@ -43,6 +44,9 @@ class SubagentSummary:
 
     runs: tuple[SubagentRun, ...]
     left: bool = False  # it is not finished, and its process has died
+    where: str = (
+        ""  # the process and the machine that run it, or `workers` if it waits for one; "": not known here
+    )
 
     @property
     def id(self) -> str:
@@ -110,8 +114,16 @@ def summarize(registry: Registry) -> list[SubagentSummary]:
     chains = [
         SubagentSummary(tuple(group)) for _, group in itertools.groupby(runs, key=lambda run: run.chain)
     ]
-    summaries = [replace(chain, left=chain.is_open and chain.last.owner not in living) for chain in chains]
+    summaries = [_place(chain, living) for chain in chains]
     return sorted(summaries, key=lambda summary: (summary.created, summary.id))
+
+
+def _place(chain: SubagentSummary, living: Mapping[str, str | None]) -> SubagentSummary:
+    if not chain.is_open or (place := living.get(chain.last.owner)):
+        return replace(chain, where=place if chain.is_open and place else "")
+    if is_for_workers(chain.last):
+        return replace(chain, where="workers")  # it waits for one
+    return replace(chain, left=chain.last.owner not in living)
 
 
 def unique_prefix_length(summaries: Sequence[SubagentSummary]) -> int:

@@ -1,0 +1,88 @@
+"""`turngate worker`: run subagents that sessions on other machines have started."""
+
+import argparse
+import re
+
+from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_INTERNAL, PROJECT_HELP, Parser
+from turngate.core.constants import DIALECT_NAMES
+from turngate.errors import UsageError
+
+DRAIN_S = 25.0  # Kubernetes kills a process 30 s after it has asked it to end
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Claim subagents that are for workers from the registry in PostgreSQL, and run them in this project, each in a session of its
+own. Their gates, approvals, models and keys are those of this machine. A subagent whose gates are not all asked here is
+left to other workers. SIGTERM: claim no more, let those that run finish, and give the others back."""
+    parser.epilog = f"""\
+Examples:
+  turngate worker --slots 4                                  in this project's folder
+  turngate worker --label gpu --project ssh://me@build/srv/app
+  turngate run --subagents workers -p '…'                    a session whose subagents are for workers
+
+Exit codes:
+  0   drained: after SIGTERM every subagent has ended
+  64  wrong usage, or the registry cannot be used
+  {EXIT_INTERNAL}
+  {EXIT_ALL_SIGNALS};
+           what had not finished was given back"""
+    add = parser.add_argument
+    add("--slots", type=_slots, default=1, metavar="N", help="subagents at once (default: %(default)s)")
+    add(
+        "--label",
+        action="append",
+        default=[],
+        type=_label,
+        metavar="L",
+        help="also claim subagents whose agent type asks for this label; may be repeated",
+    )
+    add("--project", metavar="DIR", help=f"{PROJECT_HELP}, or ssh://[user@]host[:port]/path")
+    add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE (default: the model each subagent had)")
+    add("--settings", metavar="S", help="extra settings, as for `turngate run`: a file or inline JSON")
+    add(
+        "--dialect",
+        choices=list(DIALECT_NAMES),
+        default="turngate",
+        help="that of the sessions (default: turngate)",
+    )
+    add("--trust", action="store_true", help="also run hooks that are not approved, as they are now")
+    add(
+        "--permission-mode",
+        choices=["default", "acceptEdits", "plan", "bypassPermissions"],
+        default="bypassPermissions",
+        metavar="MODE",
+        help="what subagents may do at most: the stricter of it and their session's mode counts (default: %(default)s)",
+    )
+    add(
+        "--drain",
+        type=float,
+        default=DRAIN_S,
+        metavar="S",
+        help="seconds that running subagents have after SIGTERM (default: %(default)g)",
+    )
+
+
+def _slots(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000")
+    return int(text)
+
+
+def _label(text: str) -> str:
+    if not re.fullmatch(r"[\w.-]{1,64}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a label: letters, digits, `.`, `_` and `-`")
+    return text
+
+
+def run(options: argparse.Namespace) -> int:
+    # lazy: `--help` needs no agent
+    from turngate.cli.commands.runs.summary import registry_setting  # noqa: PLC0415
+    from turngate.cli.commands.worker.work import run_worker  # noqa: PLC0415
+    from turngate.subagents.registry.registry import registry_url  # noqa: PLC0415
+
+    if not registry_url(registry_setting()):
+        raise UsageError(
+            "a worker needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
+        )
+    return run_worker(options)

@@ -1,0 +1,200 @@
+"""`turngate worker` as processes of their own, on a real PostgreSQL: what they claim, and what becomes of it."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import start_in_project, turngate
+from tests.support.servers.postgres import PostgresServer
+from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
+from tests.support.warm_cli import Program
+from turngate.subagents.registry import Registry
+
+TASK = {"tool": "Task", "input": {"prompt": "count", "description": "lines"}}
+
+
+@pytest.fixture
+def registry(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    monkeypatch.setenv("TURNGATE_REGISTRY", postgres.url())
+    opened = Registry("")
+    yield opened
+    opened.close()
+
+
+@contextlib.contextmanager
+def worker(project: Path, *words: str) -> Iterator[Program]:
+    model = f"scripted:{project.parent / 'model.json'}"
+    with start_in_project(project, "worker", "--model", model, *words) as process:
+        assert process.stderr is not None
+        until(process, "worker ready")
+        yield process
+
+
+def until(process: Program, text: str) -> str:
+    """Return what it prints on stderr up to the line that has this text."""
+    assert process.stderr is not None
+    seen = ""
+    while text not in seen:
+        line = os.read(process.stderr.fileno(), 65536).decode()
+        assert line, seen
+        seen += line
+    return seen
+
+
+def wait_for(registry: Registry, *states: str) -> None:
+    end = time.monotonic() + HANG_TIMEOUT_S
+    while sorted(run.state for run in registry.read("all")) != sorted(states):
+        assert time.monotonic() < end, registry.read("all")
+        time.sleep(POLL_INTERVAL_S)
+
+
+def script(project: Path, **agents: list[Any]) -> str:
+    path = project.parent / "model.json"
+    path.write_text(json.dumps(agents))
+    return f"scripted:{path}"
+
+
+def run_words(model: str, *words: str) -> tuple[str, ...]:
+    return ("run", "-p", "go", "--model", model, "--output-format", "json", "--subagents", "workers", *words)
+
+
+def result_of(program: Program) -> dict[str, Any]:
+    out, _ = program.communicate()
+    result = json.loads(out)
+    assert isinstance(result, dict)
+    return result
+
+
+def gate(project: Path, command: str) -> None:
+    folder = project / ".turngate"
+    folder.mkdir(exist_ok=True)
+    hook = {"type": "command", "command": command}
+    (folder / "settings.json").write_text(json.dumps({"hooks": {"SubagentStop": [{"hooks": [hook]}]}}))
+
+
+def test_a_worker_runs_a_subagent_and_redirects_it_and_its_parent_gets_the_result_once(
+    project: Path, registry: Registry
+) -> None:
+    gate(project, "test -e done || { touch done; echo more >&2; exit 2; }")
+    model = script(project, main=[TASK, "it says: {last}"], sub=["first", "second"])
+    with worker(project, "--slots", "2", "--trust") as process:
+        code, out, err = turngate(*run_words(model, "--trust", "--project", str(project)))
+        assert (code, err) == (0, "")
+        result = json.loads(out)
+        claimed = until(process, "ended ")
+    [run] = [each for each in registry.read("all") if each.state == "done"]
+    assert (run.result, run.steer_count, run.taken is not None) == ("second", 1, True)
+    assert [(each["label"], each["redirects"]) for each in result["subagents"]] == [("lines", 1)]
+    assert re.findall(r"^(\w+) a", claimed, re.MULTILINE) == ["claimed", "ended"]
+
+
+def test_the_workers_are_listed_and_a_run_says_where_it_is(project: Path, registry: Registry) -> None:
+    assert turngate("workers") == (0, "no worker is running; start one with `turngate worker`\n", "")
+    host = os.uname().nodename
+    sub = [{"text": "late", "delay": HANG_TIMEOUT_S}]
+    model = script(project, main=[TASK, "home"], sub=sub)
+    with (
+        worker(project, "--slots", "2", "--label", "gpu") as process,
+        start_in_project(project, *run_words(model)) as parent,
+    ):
+        until(process, "claimed")
+        [listed] = json.loads(turngate("workers", "--json")[1])
+        labels = [f"{host}:{project}", "gpu"]
+        assert (listed["host"], listed["slots"], listed["labels"]) == (host, 2, labels)
+        assert host in turngate("workers")[1]
+        [run] = json.loads(turngate("runs", "--json")[1])
+        assert (run["where"], run["left"]) == (f"process {listed['worker'].split('-')[1]} on {host}", False)
+        assert f"  {host[:13]}" in turngate("runs")[1]
+        assert turngate("runs", "kill", "--all")[0] == 0
+        assert result_of(parent)["result"] == "home"
+
+
+def test_a_run_waits_for_a_worker_with_its_labels(project: Path, registry: Registry) -> None:
+    folder = project / ".turngate" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "trainer.md").write_text("---\nname: trainer\nruns: workers\nlabels: gpu\n---\ntrain\n")
+    task = {"tool": "Task", "input": {"prompt": "train", "subagent_type": "trainer"}}
+    model = script(project, main=[task, "home"], sub=["trained"])
+    words = ("run", "-p", "go", "--model", model, "--output-format", "json")
+    with worker(project) as plain, start_in_project(project, *words) as parent:
+        wait_for(registry, "waiting")
+        assert [each["where"] for each in json.loads(turngate("runs", "--json")[1])] == ["workers"]
+        with worker(project, "--label", "gpu") as gpu:
+            result = result_of(parent)
+            until(gpu, "ended ")
+        plain.send_signal(signal.SIGTERM)
+        assert "claimed a" not in until(plain, "draining")
+        assert plain.wait() == 0
+    host = os.uname().nodename
+    needs = f"no worker is running that may take subagents with: {host}:{project}, gpu; they wait for one"
+    assert (result["result"], result["notices"]) == ("home", [needs])
+
+
+def test_a_worker_with_other_gates_refuses(project: Path, registry: Registry) -> None:
+    gate(project, "true")
+    model = script(project, main=[TASK, "home"], sub=["counted"])
+    with (
+        worker(project) as refusing,  # the gate is not approved here
+        start_in_project(project, *run_words(model), "--trust") as parent,
+    ):
+        assert "is left alone: not all of its gates are asked here: true" in until(refusing, "left alone")
+        assert [run.owner for run in registry.read("all")] == [""]
+        with worker(project, "--trust"):
+            assert result_of(parent)["result"] == "home"
+
+
+def test_a_killed_worker_is_replaced_by_another(
+    project: Path, registry: Registry, postgres: PostgresServer
+) -> None:
+    until_go = {"tool": "Bash", "input": {"command": "while [ ! -e go ]; do sleep 0.05; done"}}
+    model = script(project, main=[TASK, "home"], sub=[until_go, "counted"])
+    words = run_words(model, "--allow", "Bash")
+    with worker(project) as first, start_in_project(project, *words) as parent:
+        until(first, "claimed")
+        wait_for(registry, "running")
+        first.kill()
+        with postgres.leases_of_dead_processes_lapse(), worker(project) as second:
+            (project / "go").touch()
+            result = result_of(parent)
+            until(second, "ended ")
+    [run] = registry.read("all")
+    assert (result["result"], run.result, run.recoveries, len(result["subagents"])) == (
+        "home",
+        "counted",
+        1,
+        1,
+    )
+
+
+def test_a_worker_drains_and_gives_back_what_does_not_end_in_time(project: Path, registry: Registry) -> None:
+    model = script(project, main=[TASK, "home"], sub=[{"text": "late", "delay": HANG_TIMEOUT_S}])
+    words = run_words(model)
+    with worker(project, "--drain", "0.2") as process, start_in_project(project, *words) as parent:
+        until(process, "claimed")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 128 + signal.SIGTERM
+        assert [(run.state, run.owner, run.recoveries) for run in registry.read("all")] == [
+            ("running", "", 0)
+        ]
+        parent.send_signal(signal.SIGINT)
+        parent.wait()
+    assert [(run.state, run.reason) for run in registry.read("all")] == [("killed", "interrupted")]
+
+
+def test_what_needs_a_database_says_so(project: Path) -> None:
+    needs = "needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME\n"
+    assert turngate("worker", "--project", str(project)) == (64, "", f"turngate: a worker {needs}")
+    model = script(project, main=["home"])
+    assert turngate(*run_words(model, "--project", str(project))) == (
+        64,
+        "",
+        f"turngate: --subagents workers {needs}",
+    )
