@@ -138,7 +138,10 @@ def test_a_run_waits_for_a_worker_with_its_labels(project: Path, registry: Regis
     assert (result["result"], result["notices"]) == ("home", [needs])
 
 
-def test_a_worker_with_other_gates_refuses(project: Path, registry: Registry) -> None:
+def test_a_worker_with_other_gates_refuses(
+    project: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
     gate(project, "true")
     model = script(project, main=[TASK, "home"], sub=["counted"])
     with (
