@@ -403,8 +403,8 @@ class Supervisor:
             self._start_lifecycle(run, context)
             return True
         self._refused.add(run.id)
-        self._report_left(run)
         await context.worker.call(context.registry.leave, context.owner, run.id)
+        self._report_left(run)
         return False
 
     async def drain(self, seconds: float) -> bool:
