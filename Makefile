@@ -10,6 +10,7 @@ PYTEST = $(PY) -m pytest -q -n $(WORKERS) --dist worksteal
 WORKERS ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 ISSUE ?=
 RUNS ?= 10000
+STORE ?= sqlite
 SECONDS ?= 600
 ONLY ?=
 SOURCES ?= .projects/sources
@@ -41,7 +42,7 @@ bench: .venv/ready
 	@$(PY) -m bench
 
 chaos: .venv/ready
-	@$(PY) -m bench.chaos --runs $(RUNS) --write bench/chaos.md
+	@$(PY) -m bench.chaos --runs $(RUNS) --store $(STORE) --write bench/chaos.md
 
 # The suite of StopGates with the lowest and the newest version of each framework, in .frameworks.
 frameworks: .venv/ready
