@@ -104,8 +104,9 @@ HEADINGS = {
 
 def write_table(path: str, store: str, totals: Totals | ClusterTotals) -> None:
     """Write the section of this store; that of the other one stays."""
-    is_cluster = isinstance(totals, ClusterTotals)
-    counts = totals.counts() if is_cluster else {**asdict(totals), "wrong": len(totals.wrong)}
+    counts: dict[str, object] = {**asdict(totals), "wrong": len(totals.wrong)}
+    if isinstance(totals, ClusterTotals):
+        counts = {**totals.counts()}
     counts["seconds"] = f"{totals.seconds:.1f}"
     rows = "\n".join(f"| {name.replace('_', ' ')} | {value} |" for name, value in counts.items())
     section = (

@@ -1,5 +1,6 @@
 """`turngate worker` as processes of their own, on a real PostgreSQL: what they claim, and what becomes of it."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -12,10 +13,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import start_in_project, turngate
+from tests.support.cli import start_in_project, start_turngate, turngate
 from tests.support.servers.postgres import PostgresServer
+from tests.support.servers.ssh import HOST, SshServer
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from tests.support.warm_cli import Program
+from turngate.agent.session import Session
+from turngate.core.events.events import StopEvent
+from turngate.core.events.stream_events import TurnResult
+from turngate.core.hooks.kinds import CallbackHook
+from turngate.core.settings import Rule, Settings
+from turngate.models.scripted import ScriptedModel
+from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry import Registry
 
 TASK = {"tool": "Task", "input": {"prompt": "count", "description": "lines"}}
@@ -103,7 +112,7 @@ def test_the_workers_are_listed_and_a_run_says_where_it_is(project: Path, regist
     model = script(project, main=[TASK, "home"], sub=sub)
     with (
         worker(project, "--slots", "2", "--label", "gpu") as process,
-        start_in_project(project, *run_words(model)) as parent,
+        start_in_project(project, *run_words(model)) as session,
     ):
         until(process, "claimed")
         [listed] = json.loads(turngate("workers", "--json")[1])
@@ -114,7 +123,7 @@ def test_the_workers_are_listed_and_a_run_says_where_it_is(project: Path, regist
         assert (run["where"], run["left"]) == (f"process {listed['worker'].split('-')[1]} on {host}", False)
         assert f"  {host[:13]}" in turngate("runs")[1]
         assert turngate("runs", "kill", "--all")[0] == 0
-        assert result_of(parent)["result"] == "home"
+        assert result_of(session)["result"] == "home"
 
 
 def test_a_run_waits_for_a_worker_with_its_labels(project: Path, registry: Registry) -> None:
@@ -124,11 +133,11 @@ def test_a_run_waits_for_a_worker_with_its_labels(project: Path, registry: Regis
     task = {"tool": "Task", "input": {"prompt": "train", "subagent_type": "trainer"}}
     model = script(project, main=[task, "home"], sub=["trained"])
     words = ("run", "-p", "go", "--model", model, "--output-format", "json")
-    with worker(project) as plain, start_in_project(project, *words) as parent:
+    with worker(project) as plain, start_in_project(project, *words) as session:
         wait_for(registry, "waiting")
         assert [each["where"] for each in json.loads(turngate("runs", "--json")[1])] == ["workers"]
         with worker(project, "--label", "gpu") as gpu:
-            result = result_of(parent)
+            result = result_of(session)
             until(gpu, "ended ")
         plain.send_signal(signal.SIGTERM)
         assert "claimed a" not in until(plain, "draining")
@@ -146,12 +155,12 @@ def test_a_worker_with_other_gates_refuses(
     model = script(project, main=[TASK, "home"], sub=["counted"])
     with (
         worker(project) as refusing,  # the gate is not approved here
-        start_in_project(project, *run_words(model), "--trust") as parent,
+        start_in_project(project, *run_words(model), "--trust") as session,
     ):
         assert "is left alone: not all of its gates are asked here: true" in until(refusing, "left alone")
         assert [run.owner for run in registry.read("all")] == [""]
         with worker(project, "--trust"):
-            assert result_of(parent)["result"] == "home"
+            assert result_of(session)["result"] == "home"
 
 
 def test_a_killed_worker_is_replaced_by_another(
@@ -160,13 +169,13 @@ def test_a_killed_worker_is_replaced_by_another(
     until_go = {"tool": "Bash", "input": {"command": "while [ ! -e go ]; do sleep 0.05; done"}}
     model = script(project, main=[TASK, "home"], sub=[until_go, "counted"])
     words = run_words(model, "--allow", "Bash")
-    with worker(project) as first, start_in_project(project, *words) as parent:
+    with worker(project) as first, start_in_project(project, *words) as session:
         until(first, "claimed")
         wait_for(registry, "running")
         first.kill()
         with postgres.leases_of_dead_processes_lapse(), worker(project) as second:
             (project / "go").touch()
-            result = result_of(parent)
+            result = result_of(session)
             until(second, "ended ")
     [run] = registry.read("all")
     assert (result["result"], run.result, run.recoveries, len(result["subagents"])) == (
@@ -180,16 +189,56 @@ def test_a_killed_worker_is_replaced_by_another(
 def test_a_worker_drains_and_gives_back_what_does_not_end_in_time(project: Path, registry: Registry) -> None:
     model = script(project, main=[TASK, "home"], sub=[{"text": "late", "delay": HANG_TIMEOUT_S}])
     words = run_words(model)
-    with worker(project, "--drain", "0.2") as process, start_in_project(project, *words) as parent:
+    with worker(project, "--drain", "0.2") as process, start_in_project(project, *words) as session:
         until(process, "claimed")
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 128 + signal.SIGTERM
         assert [(run.state, run.owner, run.recoveries) for run in registry.read("all")] == [
             ("running", "", 0)
         ]
-        parent.send_signal(signal.SIGINT)
-        parent.wait()
+        session.send_signal(signal.SIGINT)
+        session.wait()
     assert [(run.state, run.reason) for run in registry.read("all")] == [("killed", "interrupted")]
+
+
+def test_workers_of_a_project_over_ssh_need_no_right_to_start_subagents(
+    project: Path,
+    postgres: PostgresServer,
+    server: SshServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the logins of a session and of a worker, who may do no more."""
+    model = script(
+        project, main=[TASK, "home"], sub=[TASK, {"tool": "Bash", "input": {"command": "pwd"}}, "done"]
+    )
+    (server.home / "app").mkdir()
+    place = ("--ssh", f"ssh://{HOST}{server.path_there(server.home / 'app')}")
+    monkeypatch.setenv("TURNGATE_REGISTRY", postgres.url("worker"))
+    with start_turngate("worker", "--model", model, "--project", place[1]) as process:
+        until(process, "worker ready")
+        monkeypatch.setenv("TURNGATE_REGISTRY", postgres.url("alice"))
+        code, out, _ = turngate(*run_words(model, "--allow", "Bash", *place))
+        until(process, "ended ")
+        [run] = json.loads(turngate("runs", "--json")[1])
+    assert (code, json.loads(out)["result"], run["state"], run["outcome"]) == (0, "home", "done", "ok")
+    assert (run["result"], run["report"]) == ("done", "read")
+
+
+def test_python_gates_stay_with_their_session(project: Path, registry: Registry, tmp_path: Path) -> None:
+    async def allow(_: StopEvent) -> None: ...
+
+    async def play() -> TurnResult:
+        settings = Settings(rules=(Rule("SubagentStop", CallbackHook(allow, name="mine")),))
+        model = ScriptedModel({"main": [TASK, "home"], "sub": ["counted"]})
+        options = SubagentOptions(on_workers=True)
+        async with Session(
+            str(project), model, settings, state=str(tmp_path / "s"), children=options
+        ) as session:
+            return await session.send("go")
+
+    result = asyncio.run(play())
+    why = "subagents of the type general-purpose run here and not on workers: hook mine is defined in Python, in this process"
+    assert (result.result, result.notices) == ("home", (why,))
 
 
 def test_what_needs_a_database_says_so(project: Path) -> None:
