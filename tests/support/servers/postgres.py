@@ -18,6 +18,7 @@ import psycopg
 
 from tests.support.certificates import make_certificate
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
+from turngate.cli.commands.worker.local_postgres import find_programs
 from turngate.state.process_stat import is_alive
 from turngate.subagents.registry.owners import process_of
 from turngate.subagents.registry.postgres_store import create_schema
@@ -29,11 +30,7 @@ REGISTRY = "registry"  # the database
 
 
 def find_postgres() -> Path | None:
-    """Return the folder of the server's programs: Debian's has its version in it and is not in PATH."""
-    if found := shutil.which("initdb"):
-        return Path(found).resolve().parent
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    return folders[-1] if folders else None
+    return Path(found) if (found := find_programs()) else None
 
 
 class PostgresServer:

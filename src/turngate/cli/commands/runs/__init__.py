@@ -1,11 +1,14 @@
 """`turngate runs`: list, show, steer, kill and recover the subagents of all sessions."""
 
 import argparse
+import asyncio
 import json
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from turngate.aio.threads import run_in_thread
 from turngate.cli.arguments import (
     EXIT_ALL_SIGNALS,
     EXIT_ERRORS_AND_SIGNALS,
@@ -28,6 +31,8 @@ from turngate.cli.commands.runs.summary import (
 )
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import read_prompt_from_stdin
+from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.streams import own_sequence
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.other_processes import is_for_workers
@@ -158,8 +163,15 @@ def _add_list_options(parser: Parser, *, of_action: bool) -> None:
         default=argparse.SUPPRESS if of_action else False,
         help="also list the runs that a redirect replaced",
     )
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        default=argparse.SUPPRESS if of_action else False,
+        help="print the table again whenever it changes, until Ctrl-C",
+    )
 
 
+WATCH_INTERVAL_S = 0.5
 KILL_REASON = "killed by hand"
 MAX_SUGGESTED_IDS = 10
 
@@ -176,8 +188,31 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
+    if not options.watch:
+        return _print_list(options, all_subagents)
+    if options.json:
+        raise UsageError("--watch prints a table; leave --json out")
+    run_until_signal(_watch(options))
+    return 0
+
+
+async def _watch(options: argparse.Namespace) -> None:
+    seen: object = None
+    while True:
+        summaries = await run_in_thread(all_subagents)
+        if (
+            shown := [(each.id, each.state, each.where, each.last.steer_count) for each in summaries]
+        ) != seen:
+            seen = shown
+            print(own_sequence("\033[H\033[J", sys.stdout) if sys.stdout.isatty() else "", end="")
+            _print_list(options, lambda: summaries)  # noqa: B023 - called at once
+            sys.stdout.flush()
+        await asyncio.sleep(WATCH_INTERVAL_S)
+
+
+def _print_list(options: argparse.Namespace, read: Callable[[], list[SubagentSummary]]) -> int:
     with show_if_slow("reading the registry"):
-        summaries = all_subagents()
+        summaries = read()
     if options.json:
         print(json.dumps([summary_json(each, with_runs=options.all) for each in summaries], indent=2))
     elif not summaries:

@@ -1,11 +1,13 @@
 """`turngate worker`: run subagents that sessions on other machines have started."""
 
 import argparse
+import os
 import re
 
 from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_INTERNAL, PROJECT_HELP, Parser
 from turngate.core.constants import DIALECT_NAMES
 from turngate.errors import UsageError
+from turngate.state.paths import REGISTRY_URL
 
 DRAIN_S = 25.0  # Kubernetes kills a process 30 s after it has asked it to end
 
@@ -61,6 +63,11 @@ Exit codes:
         metavar="S",
         help="seconds that running subagents have after SIGTERM (default: %(default)g)",
     )
+    add(
+        "--local-postgres",
+        action="store_true",
+        help="start a PostgreSQL server for this worker, to try it out; it ends with the worker",
+    )
 
 
 def _slots(text: str) -> int:
@@ -81,8 +88,20 @@ def run(options: argparse.Namespace) -> int:
     from turngate.cli.commands.worker.work import run_worker  # noqa: PLC0415
     from turngate.subagents.registry.registry import registry_url  # noqa: PLC0415
 
+    if options.local_postgres:
+        return _run_with_local_postgres(options)
     if not registry_url(registry_setting()):
         raise UsageError(
             "a worker needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
         )
     return run_worker(options)
+
+
+def _run_with_local_postgres(options: argparse.Namespace) -> int:
+    from turngate.cli.commands.worker.local_postgres import local_postgres  # noqa: PLC0415
+    from turngate.cli.commands.worker.work import run_worker  # noqa: PLC0415
+
+    with local_postgres() as url:
+        print(f"in other terminals: export TURNGATE_REGISTRY='{url}'", flush=True)
+        os.environ[REGISTRY_URL] = url
+        return run_worker(options)
