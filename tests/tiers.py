@@ -44,6 +44,7 @@ SLOW = (
     "tests/test_docs.py::test_what_a_page_shows_is_what_happens[[]*",
     "tests/test_environment.py*",
     "tests/tools/test_bench.py*",
+    "tests/tools/test_cluster.py*",
     "tests/tools/test_fuzz.py*",
     "tests/tools/test_hosts.py*",
     "tests/tools/test_mutants.py::test_the_runner*",

@@ -35,7 +35,8 @@ class SubagentRole:
 
 
 def subagent_transcript_path(state: str, session_id: str, agent_id: str) -> str:
-    return os.path.join(session_folder(state, session_id), "subagents", f"{agent_id}.jsonl")
+    name = os.path.basename(agent_id)  # in a shared registry, another login has chosen the id
+    return os.path.join(session_folder(state, session_id), "subagents", f"{name}.jsonl")
 
 
 class SubagentConversation(Protocol):

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import start_in_project, start_turngate, turngate
+from tests.support.registry import for_workers
 from tests.support.servers.postgres import PostgresServer
 from tests.support.servers.ssh import HOST, SshServer
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
@@ -26,6 +27,7 @@ from turngate.core.hooks.kinds import CallbackHook
 from turngate.core.settings import Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
+from turngate.state.paths import state_folder
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry import Registry
 
@@ -241,6 +243,43 @@ def test_python_gates_stay_with_their_session(project: Path, registry: Registry,
     result = asyncio.run(play())
     why = 'subagents of the type general-purpose run here and not on workers: hook "mine" is defined in Python, in this process'
     assert (result.result, result.notices) == ("home", (why,))
+
+
+def test_a_killed_parent_finds_the_result_of_a_steered_subagent_when_it_is_resumed(
+    project: Path, registry: Registry, postgres: PostgresServer
+) -> None:
+    late = {"text": "late", "delay": HANG_TIMEOUT_S}
+    model = script(project, main=[TASK], sub=[late, "steered"])
+    with (
+        worker(project) as process,
+        start_in_project(project, *run_words(model, "--session", "s1")) as session,
+    ):
+        until(process, "claimed")
+        wait_for(registry, "running")
+        [run] = registry.read("all")
+        session.kill()
+        time.sleep(0.1)
+        assert turngate("runs", "steer", run.id[:8], "another way")[0] == 0
+        until(process, "ended ")
+        model = script(project, main=["home"])
+        words = run_words(model, "--session", "s1", "--resume", "--project", str(project))
+        with postgres.leases_of_dead_processes_lapse():
+            code, out, _ = turngate(*words)
+            again = json.loads(turngate(*words)[1])
+    first = json.loads(out)
+    assert (code, len(first["subagents"]), len(again["subagents"])) == (0, 1, 0)
+    assert Path(first["transcript_path"]).read_text().count("[Subagent result]") == 1
+    assert [run.taken is not None for run in registry.read("all") if run.state == "done"] == [True]
+
+
+def test_a_row_cannot_name_a_transcript_elsewhere(project: Path, registry: Registry) -> None:
+    script(project, sub=["counted"])
+    labels = [f"{os.uname().nodename}:{project}"]
+    with worker(project) as process:
+        for_workers(registry, "r", *labels, agent_id="../../../../escaped")
+        until(process, "ended ")
+    written = Path(state_folder()).parent.rglob("escaped*")
+    assert [path.parent.name for path in written] == ["subagents"]
 
 
 def test_what_needs_a_database_says_so(project: Path) -> None:
