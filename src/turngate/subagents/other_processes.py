@@ -61,6 +61,10 @@ class RunsElsewhere:
             await self._updated.wait()
 
     def _report(self, runs: Sequence[SubagentRun]) -> None:
+        for run in runs:
+            if is_for_workers(run) and run.error:
+                self._reported.add(run.chain)
+                self._notice(f"subagent {run.name} waits for another worker: {run.error}")
         runs = [run for run in runs if self._places.get(run.owner) is not None and not is_for_workers(run)]
         if not runs:
             return  # or another process is adopting those of a dead one in this moment

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -399,11 +400,14 @@ class Supervisor:
 
     async def _start_or_refuse(self, run: SubagentRun, context: LifecycleContext) -> bool:
         """Start a run of this process, or give it up if this is a worker that does not ask its gates."""
-        if not (self._options.claims and self.why_left(run)):
+        why = self.why_left(run) if self._options.claims else ""
+        if not why:
             self._start_lifecycle(run, context)
             return True
         self._refused.add(run.id)
-        await context.worker.call(context.registry.leave, context.owner, run.id)
+        refused = f"a worker on {socket.gethostname()} leaves it to others: {why}"
+        refuse = partial(context.registry.transition, "refuse", run.id, context.owner, error=refused)
+        await context.worker.call(refuse)
         self._report_left(run)
         return False
 

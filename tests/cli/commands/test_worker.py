@@ -164,7 +164,10 @@ def test_a_worker_with_other_gates_refuses(
         assert "is left alone: not all of its gates are asked here: true" in until(refusing, "left alone")
         assert [run.owner for run in registry.read("all")] == [""]
         with worker(project, "--trust"):
-            assert result_of(session)["result"] == "home"
+            result = result_of(session)
+    why = f"a worker on {os.uname().nodename} leaves it to others: not all of its gates are asked here: true"
+    waits = f"subagent lines waits for another worker: {why} (.turngate/settings.json)"
+    assert (result["result"], result["notices"]) == ("home", [waits])
 
 
 def test_a_killed_worker_is_replaced_by_another(

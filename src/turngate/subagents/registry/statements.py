@@ -10,7 +10,7 @@ from turngate.subagents.registry.table import COLUMNS, IS_OPEN, IS_UNDELIVERED, 
 
 # fmt: off
 Transition = Literal[
-    "start", "end", "usage", "redirect", "cancel_redirect", "finish", "lost", "announce", "attempt", "give_up", "done",
+    "start", "end", "usage", "redirect", "cancel_redirect", "finish", "lost", "announce", "attempt", "give_up", "done", "refuse",
 ]
 # fmt: on
 Query = Literal["run", "last", "chain", "all", "owned", "unfinished", "of_others", "leftovers"]
@@ -129,6 +129,11 @@ TRANSITIONS: dict[Transition, str] = {
     "attempt": _transition("attempts = attempts + 1", "final"),
     "give_up": _transition("state = 'given_up', error = $error", "final"),
     "done": _transition("state = 'done'", "announced", "killed"),
+    # By a worker that may not continue what it has claimed.
+    "refuse": _transition(
+        "owner = '', error = $error, state = CASE state WHEN 'running' THEN 'waiting' ELSE state END",
+        *LIVING_STATES,
+    ),
 }
 OPTIONAL_VALUES: dict[str, object] = {
     **dict.fromkeys(("usage", "tools", "guard")),
