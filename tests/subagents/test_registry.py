@@ -584,7 +584,7 @@ def test_a_run_that_a_worker_gives_up_goes_on_where_it_was_at_another_one(
     before = kept(registry)
     assert registry.take_over("a session", "/p") == []
     assert registry.claim(heir, [], max_running=1) is None
-    assert (registry.leave(worker, "r"), registry.claim(heir, [], max_running=1, left=["r"])) == (1, None)
+    assert (registry.leave(worker), registry.claim(heir, [], max_running=1, left=["r"])) == (1, None)
     assert registry.claim(heir, [], max_running=1) == replace(before, owner=heir)
     assert registry.take_over("a session", "/p") == []
 

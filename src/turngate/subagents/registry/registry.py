@@ -153,11 +153,10 @@ class Registry:
         values = {"labels": json.dumps(list(labels)), "ids": ids, "rapid_s": RAPID_RECOVERY_S, "died": died}
         return self._run(sql.CLAIM, **values, owner=owner, max_running=max_running)
 
-    def leave(self, owner: str, run: str = "") -> int:
-        """Give up a run, or all open runs of an owner that ends in order; return how many."""
-        left = len(self._rows(sql.LEAVE, owner=owner, run=run))
-        if not run:
-            self.store.leave(owner)
+    def leave(self, owner: str) -> int:
+        """Give up all open runs of an owner that ends in order; return how many."""
+        left = len(self._rows(sql.LEAVE, owner=owner))
+        self.store.leave(owner)
         return left
 
     def _release_slots_of_dead(self, owner: str) -> None:

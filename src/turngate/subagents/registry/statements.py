@@ -202,8 +202,7 @@ AND id NOT IN ($ids) AND (SELECT count(*) FROM $runs WHERE owner = $owner AND {_
 AND parent NOT IN (SELECT parent FROM $runs WHERE {_WITH_SLOT} AND $for_workers AND NOT owner $is_gone
 GROUP BY parent HAVING count(*) >= max($at_once)) ORDER BY created, id LIMIT 1 $skip_locked) RETURNING *"""
 LEAVE = f"""\
-UPDATE $runs SET owner = '' WHERE owner = $owner AND state IN ({_OPEN}) AND {IS_OPEN}
-AND ($run = '' OR id = $run) RETURNING id"""
+UPDATE $runs SET owner = '' WHERE owner = $owner AND state IN ({_OPEN}) AND {IS_OPEN} RETURNING id"""
 HAS_OPEN_RUNS = f"SELECT 1 FROM $runs WHERE owner = $owner AND {IS_OPEN} LIMIT 1"
 RELEASE_SLOTS = f"""\
 UPDATE $runs SET state = 'waiting' WHERE owner = $owner AND state = 'running' AND {IS_OPEN} RETURNING id"""
