@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import rule
+from tests.support.left_behind import until
 from tests.support.registry import execute, opened
 from tests.support.sessions import SAVE_INPUT, hang, kill_leftovers, records, saved_inputs, wait_for_file_sync
 from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task, tasks
@@ -157,7 +158,9 @@ def test_reports_can_be_switched_off_and_the_registry_has_them(project: Path, st
 
 
 @pytest.mark.req("U-06", "U-07")
-def test_what_a_killed_process_left_continues_is_reported_and_reaches_its_parent(project: Path) -> None:
+def test_what_a_killed_process_left_continues_is_reported_and_reaches_its_parent(
+    project: Path, state: Path
+) -> None:
     script = project / "script.json"
     script.write_text(json.dumps({"main": [BACK, "waiting"], "sub": [bash(hang())]}))
     command = [sys.executable, "-m", "turngate", "run", "-p", "go", "--session", "s", "--allow", "Bash"]
@@ -165,6 +168,9 @@ def test_what_a_killed_process_left_continues_is_reported_and_reaches_its_parent
         wait_for_file_sync(project / "pid")
         process.kill()
     kill_leftovers(project)
+    with opened(state) as registry:
+        [run] = registry.read("all")
+        until(lambda: not registry.living({run.owner}).get(run.owner))  # in PostgreSQL, its lease has lapsed
     second = parent(project, "counted", main=["home"], session_id="s")
     result = second.play("go on")
     assert second.notices == ["continuing 1 subagent of a process that died: general-purpose"]
