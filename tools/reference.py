@@ -25,7 +25,7 @@ What `turngate COMMAND --help` prints, for every command and action. This page i
 EXIT_CODES_HEADING = """\
 # Exit codes
 
-A script can rely on these. Exit code 2, with which a hook blocks, is never used except by `turngate gate --exit-code`. This page is written by
+A script can rely on these. Exit code 2, with which a hook blocks, is only used by `turngate gate` and `turngate hook` with `--exit-code`, and for Kimi Code. This page is written by
 `make reference` from the help of each command.
 
 ## Every command

@@ -83,7 +83,7 @@ def test_gates_run_reports_what_a_person_has_accepted_and_fails_nevertheless(blo
         (
             ("zz", "--why", "x"),
             {},
-            "no session zz has ended although a gate blocks; `turngate log --open` lists them",
+            "no session zz has ended with a gate still blocking; `turngate log --open` lists them",
         ),
         (("3fa9", "--why", " "), {}, "why is it accepted? Give a reason, which others will read"),
         (

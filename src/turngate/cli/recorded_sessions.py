@@ -62,7 +62,7 @@ def accept_open_stop(given: str, why: str) -> str:
     session = found.get(find_session(given, found) or "")
     if session is None or session.open_stop is None:
         raise UsageError(
-            f"no session {given} has ended although a gate blocks; `turngate log --open` lists them"
+            f"no session {given} has ended with a gate still blocking; `turngate log --open` lists them"
         )
     return accept_stop(session.id, session.project, session.open_stop.blocked_by, why)
 

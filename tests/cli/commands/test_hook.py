@@ -437,7 +437,7 @@ def test_doctor_names_a_program_that_is_not_known_and_that_a_gate_has_blocked(pr
     hook({**stopped, "session_id": "other"})
     [fact] = facts()
     assert fact["text"].startswith("other_cli; Turngate has blocked its agent on 20")
-    assert fact["hint"] == "if its agent stops although a gate blocks, let it run `turngate hook --exit-code`"
+    assert fact["hint"] == "if its agent stops even if a gate blocks, let it run `turngate hook --exit-code`"
     assert f"! other_cli: {UNKNOWN_HOST}" in turngate("log", "other", "--project", str(project))[1]
 
 

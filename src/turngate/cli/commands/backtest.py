@@ -56,7 +56,7 @@ Examples:
   turngate backtest --all --since 1w      the stops of the last week, in all folders
   turngate backtest --against old.json    what the current settings would block and the old ones would not, and the reverse
   turngate backtest evidence --transcripts ~/.claude/projects/*/*.jsonl
-  turngate backtest --judges              also prompt hooks and judges: first the number of tokens and the price
+  turngate backtest --judges              ask prompt hooks and judges too, after showing the number of tokens and the price
 
 Exit codes:
   0   printed
@@ -74,7 +74,7 @@ Exit codes:
     add(
         "--all",
         action="store_true",
-        help="transcripts of all folders (those of Gemini CLI do not name theirs)",
+        help="transcripts of all folders (those of Gemini CLI do not say which folder they belong to)",
     )
     files = "these files instead of those in the programs' own folders"
     add("--transcripts", nargs="+", metavar="FILE", help=files)

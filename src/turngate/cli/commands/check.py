@@ -35,9 +35,9 @@ def declare(parser: Parser) -> None:
         "it looks for programs and scripts here: run it there, or read what `turngate hooks --ssh` reports"
     )
     parser.description = """\
-Report what will not work in the project's settings, with file, event, position and field, and how to fix it:
-error (a hook does not run), warning (it does not do what it seems to), note (it works here, but
-perhaps not elsewhere). Hooks that are not approved are listed too; they do not change the exit code."""
+Report what will not work in the project's settings, with file, event, position and field, and how to fix it.
+A problem is an error (a hook does not run), a warning (it does not do what it seems to) or a note (it works
+here, but perhaps not elsewhere). Hooks that are not approved are listed too; they do not change the exit code."""
     parser.epilog = f"""\
 Examples:
   turngate check                     this project

@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _unknown_program(when: float, program: str) -> Fact:
     text = f"{program}; Turngate has blocked its agent on {time.strftime('%Y-%m-%d', time.localtime(when))}"
-    hint = "if its agent stops although a gate blocks, let it run `turngate hook --exit-code`"
+    hint = "if its agent stops even if a gate blocks, let it run `turngate hook --exit-code`"
     return Fact("unknown program", text, hint=hint)
 
 

@@ -38,7 +38,7 @@ from turngate.trust.session_record import (
 EVENTS = (*STOP_EVENTS, *STOPS_OF_START)  # that it answers
 UNKNOWN_HOST = (
     "this is not the input of an agent program that Turngate knows, so the answer is the one that most programs "
-    "understand; name the program with --host if it is one of them, or use --exit-code if its agent stops although a gate blocks"
+    "understand; name the program with --host if it is one of them, or use --exit-code if its agent stops even if a gate blocks"
 )
 
 
@@ -302,7 +302,7 @@ Options:
                        from the folder that the program names)
   --timeout SECONDS    time limit for all hooks together (default: {OWN_TIMEOUT_S:g}; in Qwen Code: 55)
   --exit-code          block with exit code 2 and the reason on stderr: for a program that
-                       is not in this list, and whose agent stops although a gate blocks
+                       is not in this list, and whose agent stops even if a gate blocks
 
 Examples:
   turngate install claude                   add the line to ~/.claude/settings.json, for all projects
@@ -314,6 +314,6 @@ Exit codes:
   0   there is an answer on stdout; an empty one means that the agent may stop
   1   wrong usage, no event on stdin, or an internal error: stdout is empty
   2   with --exit-code, and in Kimi Code: the agent must not stop; the reason is on stderr
-  64  the agent's own command passed the event on stdin, so nothing was checked or counted
+  64  a command that the agent ran passed the event on stdin, so nothing was checked or counted
   128 + N  ended by signal N: 130 interrupted, 143 terminated
 """

@@ -75,7 +75,7 @@ def declare(parser: Parser) -> None:
 
 def _declare_install(parser: Parser) -> None:
     parser.description = """\
-Add `turngate hook` to the settings of an agent program, the host. From then on, the host runs the hooks of
+Add a line with `turngate hook` to the settings of an agent program, the host. From then on, the host runs the hooks of
 .turngate and .mux at every stop. Everything else in its settings stays, comments and order included. You see the
 difference first, and confirm it with one key. Without HOST, list the hosts and the files that have this line."""
     parser.epilog = f"""\

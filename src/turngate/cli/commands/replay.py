@@ -47,7 +47,7 @@ Examples:
 Exit codes:
   0   the same answers as before, or the stops are listed
   1   a gate answers differently
-  13  a gate that answered then could not run or is not approved, or the files of the stop are gone
+  13  a gate that answered at that stop could not run now or is not approved, or the files of the stop are gone
   64  wrong usage, including an unknown session, stop or gate
   {EXIT_ERRORS_AND_SIGNALS}"""
     add = parser.add_argument

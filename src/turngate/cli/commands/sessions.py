@@ -35,7 +35,7 @@ def declare(parser: Parser) -> None:
     parser.description = """\
 List, show or remove earlier conversations of `turngate run`, including those started with -p, and list the sessions of
 other agent programs whose stops Turngate has checked. Each is a folder below ~/.local/state/turngate (or TURNGATE_STATE)
-with the journal of its hooks and, of `turngate run`, the transcript, which `turngate run --resume --session ID` continues.
+with the journal of its hooks and, for `turngate run`, the transcript, which `turngate run --resume --session ID` continues.
 `turngate log ID` shows what the hooks did."""
     parser.epilog = f"""\
 Examples:
@@ -58,7 +58,11 @@ Exit codes:
         metavar="DIR",
         help="list only the sessions of this project: a folder, or ssh://… as this command lists it",
     )
-    add("--days", type=float, help="prune sessions older than this (default: the setting, or 30)")
+    add(
+        "--days",
+        type=float,
+        help="prune sessions older than this (default: `retentionDays` in the settings, or 30)",
+    )
     add_json_option(parser, "one JSON list")
 
 

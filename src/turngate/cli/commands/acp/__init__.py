@@ -23,7 +23,7 @@ Examples:
                                                    one turn without an editor, for CI
 
 Exit codes:
-  0   with --prompt: the agent stopped, and no hook blocks; otherwise that of the agent, with 1 for 2
+  0   with --prompt: the agent stopped, and no hook blocks; without it: the agent's own exit code, but 1 instead of 2
   10  with --prompt: a hook still blocks: the limit is reached, or nothing changed (capped, stalled)
   11  with --prompt: halted by a hook
   12  with --prompt: the agent waits for the user
@@ -37,7 +37,7 @@ Exit codes:
     add("--prompt", metavar="TEXT", help="run one turn without an editor, and print the last answer")
     add("--project", metavar="DIR", help=f"with --prompt: {PROJECT_HELP}")
     kinds = (
-        f"with --prompt: permit this kind of tool when the agent asks, of {', '.join(KINDS)}; may be repeated"
+        f"with --prompt: permit this kind of tool when the agent asks: {', '.join(KINDS)}; may be repeated"
     )
     add("--allow", action="append", default=[], choices=KINDS, metavar="KIND", help=kinds)
     add("--strict", action="store_true", help="with --prompt: exit with 13 if a hook was not enforced")

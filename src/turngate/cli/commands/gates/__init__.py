@@ -30,7 +30,7 @@ Examples:
   turngate gates run tests                 one of them: its id, or its key in `turngate hooks`
   turngate gates run --trust               in CI, where the repository is yours: also gates that are not approved
   turngate gates run --ssh build:src/app   the gates of a project on another machine, which run there
-  turngate gates accept 3fa9 --why "…"     accept that a session has ended although a gate blocks
+  turngate gates accept 3fa9 --why "…"     accept that a session ended with a gate still blocking
   turngate gates                           list the gates, and which of them need an agent
 
 {_LIST_EXIT_CODES}"""
@@ -62,7 +62,7 @@ Examples:
 Exit codes:
   0   all passed
   1   a gate failed
-  13  none failed, but one could not run, is not approved or could not be loaded, or there is none (--lenient: 0)
+  13  no gate failed, but one could not run, is not approved or could not be loaded, or there are no gates; 0 with --lenient
   {EXIT_USAGE}, including an unknown gate
   {EXIT_ERRORS_AND_SIGNALS}""",
     )
@@ -88,13 +88,13 @@ def _add_accept(actions: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         actions,
         "accept",
-        summary="accept that a session has ended although a gate blocks",
+        summary="accept that a session ended with a gate still blocking",
         description="""\
-Record that you accept what still blocks at the end of a session: in its journal, and in .turngate/accepted.jsonl of the
-project. `turngate gates run` reports what the file says, but a gate that fails still fails. Only a person can accept.""",
+Record, in the session's journal and in the project's .turngate/accepted.jsonl, that you accept what still blocks at the
+end of the session. `turngate gates run` reports what the file says, but a gate that fails still fails. Only a person can accept.""",
         epilog=f"""\
 Examples:
-  turngate log --open                                   what has ended although a gate blocks
+  turngate log --open                                   which sessions ended with a gate still blocking
   turngate gates accept 3fa9 --why "flaky, see #12"     the session, by the beginning of its id
 
 Exit codes:
@@ -111,7 +111,7 @@ def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "list",
         summary="print the gates, and why some need an agent (the default)",
-        description="Print the hooks of all stops, each with what it runs, and why `gates run` leaves it out.",
+        description="Print the hooks of all stops, each with what it runs and, if `gates run` leaves it out, why.",
         epilog=_LIST_EXIT_CODES,
         examples={"turngate gates list": "all of them", "turngate gates list --json": "for programs"},
     )

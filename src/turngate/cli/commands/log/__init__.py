@@ -43,7 +43,7 @@ Examples:
   turngate log -v                  with every line of every reason
   turngate log --json              one JSON object per line, with all that is known about a run
   turngate log --blocks            every block in this project, with its id
-  turngate log --open              sessions that ended although a gate blocks, and how to accept one
+  turngate log --open              sessions that ended with a gate still blocking, and how to accept one
   turngate log --otlp http://localhost:4318 --follow
                                    send each turn to a collector as it ends
   turngate log --wrong 3fa9c1d2 --why "the test is flaky"
@@ -92,7 +92,7 @@ Exit codes:
     marks.add_argument(
         "--open",
         action="store_true",
-        help="list the sessions of the project that ended although a gate blocks",
+        help="list the sessions of the project that ended with a gate still blocking",
     )
     marks.add_argument(
         "--wrong", metavar="BLOCK", help="mark a block as wrong, by its id or the beginning of it"

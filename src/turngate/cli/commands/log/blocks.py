@@ -33,7 +33,7 @@ def mark_block(options: argparse.Namespace) -> int:
 
 
 def list_blocks(options: argparse.Namespace) -> int:
-    """List the blocks of a project, or with --open the sessions that have ended although a gate blocks."""
+    """List the blocks of a project, or with --open the sessions that have ended with a gate still blocking."""
     project = recorded_project(options.project) if options.project else project_folder(None)
     found = (
         list(_open_sessions(project))
@@ -65,7 +65,7 @@ def _blocks(project: str | None) -> Iterator[Block]:
 
 
 def _open_sessions(project: str) -> Iterator[Block]:
-    """Yield the sessions of a project that have ended although a gate blocks, oldest first."""
+    """Yield the sessions of a project that have ended with a gate still blocking, oldest first."""
     for session in reversed(load_history(project).newest_first()):
         if stop := session.open_stop:
             about = {

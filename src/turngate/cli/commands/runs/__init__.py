@@ -85,7 +85,7 @@ once its parent has received its result, whichever is later.""",
         "show",
         summary="print everything about one subagent",
         description="""\
-Print the task, each run with its prompt, outcome, reason, seconds and tokens, the result, and the path
+Print the task; each run, with its prompt, outcome, reason, seconds and tokens; the result; and the path
 of the transcript.""",
         examples={"turngate runs show 3fa9": "the beginning of its id is enough"},
         epilog=EXIT_CODES,
