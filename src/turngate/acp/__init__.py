@@ -1,1 +1,8 @@
 """The proxy between an editor and an agent that speak the Agent Client Protocol (ACP)."""
+
+import sys
+
+
+def say(text: str) -> None:
+    """Print a line for the log of the agent, which editors keep."""
+    print(f"turngate acp: {text}", file=sys.stderr, flush=True)

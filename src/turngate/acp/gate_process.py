@@ -1,7 +1,6 @@
 """One event of a session, answered by `turngate hook` in a process of its own, as for any other host."""
 
 import asyncio
-import contextlib
 import json
 import sys
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ _KILL_AFTER_S = 5.0  # of a process that was told to end
 
 
 async def ask_gates(event: Mapping[str, Any]) -> HostAnswer:
-    """Return the answer. When it is cancelled, it returns at once, and the process ends its gates and itself."""
+    """Return the answer. When it is cancelled, the process ends its gates and itself before it returns."""
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(*_COMMAND, stdin=pipe, stdout=pipe)
@@ -24,9 +23,7 @@ async def ask_gates(event: Mapping[str, Any]) -> HostAnswer:
     try:
         stdout, _ = await process.communicate(json.dumps(event).encode())
     finally:
-        if process.returncode is None:
-            ending.add(task := asyncio.create_task(_terminate(process)))
-            task.add_done_callback(ending.discard)
+        await _end(process)
     if process.returncode:
         return _not_asked(f"`turngate hook` ended with exit code {process.returncode}")
     try:
@@ -35,13 +32,10 @@ async def ask_gates(event: Mapping[str, Any]) -> HostAnswer:
         return _not_asked("`turngate hook` gave an answer that is not known")
 
 
-ending = set[asyncio.Task[None]]()  # what waits for processes that were told to end
-
-
-async def _terminate(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
         try:
+            process.terminate()
             await asyncio.wait_for(process.wait(), _KILL_AFTER_S)
         except TimeoutError:
             process.kill()  # its gates end with it

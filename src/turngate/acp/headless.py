@@ -5,7 +5,8 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from turngate.acp.proxy import PROTOCOL_VERSION, parse, say
+from turngate.acp import say
+from turngate.acp.proxy import PROTOCOL_VERSION, parse
 
 Json = dict[str, Any]
 

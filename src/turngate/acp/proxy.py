@@ -2,18 +2,18 @@
 
 import asyncio
 import json
-import sys
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from turngate.acp.gate_process import ask_gates, ending
+from turngate.acp import say
+from turngate.acp.gate_process import ask_gates
 from turngate.acp.session_transcript import SessionTranscript
 from turngate.aio.threads import run_in_thread
-from turngate.errors import UsageError
 from turngate.hosts.host import HostAnswer
 from turngate.state.paths import session_folder
+from turngate.transcript.reader import MAX_LINE_BYTES
 
 PROTOCOL_VERSION = 1
 READ_BYTES = 1024 * 1024
@@ -44,28 +44,13 @@ class Writer(Protocol):
 class Session:
     id: str
     cwd: str
-    transcript: SessionTranscript | None
+    transcript: SessionTranscript
     start: asyncio.Task[None] | None = None  # its gates are recorded: a prompt waits for it
-    is_replayed: bool = False  # the agent repeats an earlier conversation
     is_asked: bool = True  # False: the agent's own hook line holds
 
-    def event(self, name: str, **fields: Any) -> Json:
-        path = self.transcript.path if self.transcript else ""
-        return {
-            "hook_event_name": name,
-            "session_id": self.id,
-            "cwd": self.cwd,
-            "transcript_path": path,
-            **fields,
-        }
-
-    def write(self, write: Callable[[SessionTranscript], None]) -> None:
-        try:
-            if self.transcript:
-                write(self.transcript)
-        except (OSError, UsageError) as error:  # what is there is not all of it: no gate may rely on it
-            say(f"the transcript of session {self.id} cannot be written: {error}")
-            self.transcript = None
+    async def ask(self, name: str, **fields: Any) -> HostAnswer:
+        place = {"session_id": self.id, "cwd": self.cwd, "transcript_path": self.transcript.path}
+        return await ask_gates({"hook_event_name": name, **place, **fields})
 
 
 @dataclass(eq=False)
@@ -76,11 +61,11 @@ class Turn:
     session: Session
     prompt: str = field(default_factory=lambda: uuid.uuid4().hex)
     task: asyncio.Task[None] | None = None  # the agent waits: its prompt is held, or the gates are asked
-    answer: Json = field(default_factory=dict)  # of the agent, the last one,
-    line: bytes = b""  # and as it was sent
+    answer: bytes = b""  # of the agent, the last one
     continuations: int = 0
     is_cancelled: bool = False
-    card: str = ""  # the id of one that is in progress
+    timer: asyncio.TimerHandle | None = None  # when the card of a stop is shown,
+    is_shown: bool = False  # and is in progress
 
 
 class Proxy:
@@ -88,22 +73,28 @@ class Proxy:
         self.editor, self.agent, self.state, self.own_line = editor, agent, state, own_line
         self.requests: dict[str, Json] = {}  # of the editor, without an answer yet
         self.sessions: dict[str, Session] = {}
-        self.turns: dict[str, Turn] = {}
+        self.turns: dict[str, Turn] = {}  # of those requests that are prompts
+        self.tasks: set[asyncio.Task[None]] = set()
 
     async def pump(
         self, reader: asyncio.StreamReader, writer: Writer, look: Callable[[Json, bytes], bool]
     ) -> None:
         """Pass lines on, byte for byte, except those for which `look` returns False."""
+        is_rest = False  # of a line that is too long to be read
         async for block in _blocks(reader):
             lines = block.split(b"\n")
-            pairs = zip(parse(lines), lines, strict=True)
+            messages = parse(lines)
+            if is_rest:
+                messages[0] = None
+            is_rest = lines[-1] != b""
+            pairs = zip(messages, lines, strict=True)
             passed = [line for message, line in pairs if _look(look, message, line)]
             writer.write(block if len(passed) == len(lines) else b"\n".join(passed))
             await writer.drain()
 
     # What the editor sends
 
-    def from_editor(self, message: Json, _line: bytes) -> bool:
+    def from_editor(self, message: Json, line: bytes) -> bool:
         """Return whether the agent gets the message."""
         method, params, key = message.get("method"), message.get("params"), _key(message)
         if key and method:
@@ -113,9 +104,9 @@ class Proxy:
         session = self.sessions.get(str(params.get("sessionId")))
         match method:
             case "session/load" | "session/resume":
-                self._open(str(params["sessionId"]), params, is_new=method == "session/load", source="resume")
+                self._open(method, params, params)
             case "session/prompt" if session and key:
-                return self._prompt(session, key, message)
+                return self._prompt(session, key, message, line)
             case "session/prompt":
                 say(f"session {params.get('sessionId')} was not opened here, so its stops are not checked")
             case "session/cancel":
@@ -127,34 +118,33 @@ class Proxy:
                 pass
         return True
 
-    def _prompt(self, session: Session, key: str, message: Json) -> bool:
-        for other in [
-            each for each in self.turns.values() if each.session is session and each.task and each.line
-        ]:
-            self._show(other, "not asked, because of another prompt", "completed")
-            self._end(other, other.line)
+    def _prompt(self, session: Session, key: str, message: Json, line: bytes) -> bool:
+        for other in [each for each in self.turns.values() if each.session is session]:
+            if other.task and other.answer:
+                self._show(other, "not asked, because of another prompt", "completed")
+                self._end(other, other.answer)
         turn = self.turns[key] = Turn(message["id"], session)
-        text = "\n".join(str(each["text"]) for each in message["params"]["prompt"] if "text" in each)
-        session.write(lambda transcript: transcript.add_prompt(text))
+        texts = (str(each["text"]) for each in message["params"]["prompt"] if "text" in each)
+        session.transcript.add_prompt("\n".join(texts))
         if session.start is None or session.start.done():
             return True
-        turn.task = asyncio.create_task(self._send_after(session.start, turn, message))
+        turn.task = self._run(self._send_after(session.start, turn, line + b"\n"))
         return False
 
-    async def _send_after(self, start: "asyncio.Task[None]", turn: Turn, message: Json) -> None:
+    async def _send_after(self, start: "asyncio.Task[None]", turn: Turn, prompt: bytes) -> None:
         await asyncio.wait({start})
         turn.task = None
-        self.agent.write(_line(message))
+        self.agent.write(prompt)
 
     def _cancel(self, turns: list[Turn]) -> bool:
         """End the turns in which the agent has nothing to do; return whether the agent has to know."""
         for turn in turns:
             turn.is_cancelled = True
             if turn.task:
-                if turn.card:
+                if turn.is_shown:
                     self._show(turn, "cancelled", "failed")
                 result = {"stopReason": "cancelled"}
-                self._end(turn, _line({"jsonrpc": "2.0", "id": turn.id, "result": result}))
+                self._end(turn, _line({"id": turn.id, "result": result}))
         return not turns or any(turn.task is None for turn in turns)
 
     # What the agent sends
@@ -165,12 +155,13 @@ class Proxy:
         if "method" in message:
             session = self.sessions.get(str(params.get("sessionId"))) if isinstance(params, dict) else None
             if session and params and message["method"] == "session/update":
-                update, is_replay = params["update"], session.is_replayed
-                session.write(lambda transcript: transcript.add(update, is_replay=is_replay))
+                is_replay = all(turn.session is not session for turn in self.turns.values())
+                session.transcript.add(params["update"], is_replay=is_replay)
             return True
-        request, turn = self.requests.pop(_key(message), None), self.turns.get(_key(message))
-        if turn:
+        key = _key(message)
+        if turn := self.turns.get(key):
             return turn.task is None and self._answered(turn, message, line)  # an agent may answer twice
+        request = self.requests.pop(key, None)
         if request and isinstance(result, dict):
             self._opened(request["method"], request.get("params") or {}, result)
         return True
@@ -180,16 +171,15 @@ class Proxy:
         if method == "initialize" and version != PROTOCOL_VERSION:
             say(f"editor and agent speak version {version} of the protocol, so stops are not checked")
         elif method in ("session/new", "session/fork"):
-            self._open(str(result["sessionId"]), params, is_new=True, source="startup")
-        elif method == "session/load":
-            self.sessions[str(params["sessionId"])].is_replayed = False
+            self._open(method, params, result)
 
-    def _open(self, identity: str, params: Json, *, is_new: bool, source: str) -> None:
-        cwd, path = str(params["cwd"]), f"{session_folder(self.state, identity)}/acp.jsonl"
-        session = Session(identity, cwd, SessionTranscript(path, identity, cwd, is_new=is_new))
-        session.is_replayed = source == "resume" and is_new
-        session.start = asyncio.create_task(self._start(session, source))
-        self.sessions[identity] = session
+    def _open(self, method: str, params: Json, source: Json) -> None:
+        identity, cwd = str(source["sessionId"]), str(params["cwd"])
+        path = f"{session_folder(self.state, identity)}/acp.jsonl"
+        transcript = SessionTranscript(path, identity, cwd, is_new=method != "session/resume")
+        session = self.sessions[identity] = Session(identity, cwd, transcript)
+        is_known = method in ("session/load", "session/resume")
+        session.start = self._run(self._start(session, "resume" if is_known else "startup"))
 
     async def _start(self, session: Session, source: str) -> None:
         """Record the gates of the session, unless the agent's own hook line does."""
@@ -202,103 +192,104 @@ class Proxy:
             session.is_asked = False
             say(f"{why}, so the stops of session {session.id} are left to it")
         else:
-            await ask_gates(session.event("SessionStart", source=source))
+            await session.ask("SessionStart", source=source)
 
     def _answered(self, turn: Turn, message: Json, line: bytes) -> bool:
         session, result = turn.session, message.get("result")
         result = result if isinstance(result, dict) else {}
-        session.write(lambda transcript: transcript.end_turn(result))
+        session.transcript.end_turn(result)
         is_stop = result.get("stopReason") == "end_turn" and not turn.is_cancelled and session.is_asked
         if not is_stop or any(each.session is session and each is not turn for each in self.turns.values()):
-            del self.turns[json.dumps(turn.id)]
+            self._forget(turn)
             return True
-        turn.answer, turn.line = message, line + b"\n"
-        turn.task = asyncio.create_task(self._ask(turn))
+        turn.answer = line + b"\n"
+        turn.task = self._run(self._ask(turn))
         return False
 
     # The stop
 
     async def _ask(self, turn: Turn) -> None:
-        text = turn.session.transcript.last_text if turn.session.transcript else ""
+        loop, text = asyncio.get_running_loop(), turn.session.transcript.last_text
+        turn.timer = loop.call_later(SHOW_AFTER_S, self._show, turn, QUESTION, "in_progress")
         fields = {"stop_hook_active": turn.continuations > 0, "last_assistant_message": text}
-        asking = asyncio.create_task(ask_gates(turn.session.event("Stop", prompt_id=turn.prompt, **fields)))
-        try:
-            if not (await asyncio.wait({asking}, timeout=SHOW_AFTER_S))[0]:
-                self._show(turn, QUESTION, "in_progress")
-            answer = await asking
-        finally:
-            asking.cancel()
+        answer = await turn.session.ask("Stop", prompt_id=turn.prompt, **fields)
+        turn.timer.cancel()
         if answer.decision == "block":
             self._continue(turn, answer.reason)
             return
-        if answer.outcome or turn.card:
+        if answer.outcome or turn.is_shown:
+            title = TITLES.get(answer.outcome, answer.outcome)
             status = "completed" if answer.outcome in ("", "allowed") else "failed"
-            self._show(
-                turn, TITLES.get(answer.outcome, answer.outcome), status, (answer.reason, *answer.notices)
-            )
+            self._show(turn, title, status, answer.reason, *answer.notices)
         self._end(turn, _with_verdict(turn, answer))
 
     def _continue(self, turn: Turn, reason: str) -> None:
         """Send the agent back to work. The id of the editor's request is free again, and a cancellation names it."""
-        turn.continuations += 1
-        turn.task, session = None, turn.session
-        self._show(turn, f"blocked ({turn.continuations})", "failed", [reason])
-        session.write(lambda transcript: transcript.add_prompt(reason, "stop_hook"))
+        session, turn.task = turn.session, None
+        self._show(turn, f"blocked ({turn.continuations + 1})", "failed", reason)
+        turn.continuations += 1  # the next stop has another card
+        session.transcript.add_prompt(reason, "stop_hook")
         params = {"sessionId": session.id, "prompt": [{"type": "text", "text": reason}]}
-        request = {"jsonrpc": "2.0", "id": turn.id, "method": "session/prompt", "params": params}
-        self.requests[json.dumps(turn.id)] = request
-        self.agent.write(_line(request))
+        self.agent.write(_line({"id": turn.id, "method": "session/prompt", "params": params}))
 
     def _end(self, turn: Turn, answer: bytes) -> None:
-        del self.turns[json.dumps(turn.id)]
-        self.requests.pop(json.dumps(turn.id), None)
+        self._forget(turn)
+        if turn.timer:
+            turn.timer.cancel()
         if turn.task and turn.task is not asyncio.current_task():
             turn.task.cancel()
         self.editor.write(answer)
 
-    def _show(self, turn: Turn, title: str, status: str, texts: Iterable[str] = ()) -> None:
-        """Show a card, or change the one that is in progress."""
-        kind = "tool_call_update" if turn.card else "tool_call"
-        card = turn.card or f"turngate:{uuid.uuid4().hex}"
-        turn.card = card if status == "in_progress" else ""
+    def _forget(self, turn: Turn) -> None:
+        self.turns.pop(json.dumps(turn.id), None)
+        self.requests.pop(json.dumps(turn.id), None)
+
+    def _show(self, turn: Turn, title: str, status: str, *texts: str) -> None:
+        """Show the card of a stop, or change it if it is in progress."""
         content = [{"type": "content", "content": {"type": "text", "text": text}} for text in texts if text]
-        shown = {"title": f"Turngate: {title}", "kind": "other", "status": status, "content": content}
-        params = {
-            "sessionId": turn.session.id,
-            "update": {"sessionUpdate": kind, "toolCallId": card, **shown},
+        update = {
+            "sessionUpdate": "tool_call_update" if turn.is_shown else "tool_call",
+            "toolCallId": f"turngate:{turn.prompt}:{turn.continuations}",
+            "title": f"Turngate: {title}",
+            "kind": "other",
+            "status": status,
+            "content": content,
         }
-        self.editor.write(_line({"jsonrpc": "2.0", "method": "session/update", "params": params}))
+        turn.is_shown = status == "in_progress"
+        params = {"sessionId": turn.session.id, "update": update}
+        self.editor.write(_line({"method": "session/update", "params": params}))
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
 
     async def close(self, why: str) -> None:
         """Answer what is open with an error, and end what runs for the sessions."""
-        for identity in {
-            **self.requests,
-            **{key: {"id": turn.id} for key, turn in self.turns.items()},
-        }.values():
+        for request in self.requests.values():
             error = {"code": -32603, "message": why}  # the internal error of JSON-RPC
-            self.editor.write(_line({"jsonrpc": "2.0", "id": identity["id"], "error": error}))
-        starts = (session.start for session in self.sessions.values())
-        tasks = [*filter(None, (*starts, *(turn.task for turn in self.turns.values())))]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self.turns, self.requests = {}, {}
-        await asyncio.gather(*ending)
-
-
-def say(text: str) -> None:
-    print(f"turngate acp: {text}", file=sys.stderr, flush=True)
+            self.editor.write(_line({"id": request["id"], "error": error}))
+        for task in self.tasks:
+            if not task.cancelling():  # a second cancellation would interrupt the end of its process
+                task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 async def _blocks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Yield as many complete lines as were read at once; at the end also an incomplete one."""
+    """Yield as many complete lines as were read at once, and parts of one that is too long or has no end."""
     parts: list[bytes] = []
+    size = 0
     while data := await reader.read(READ_BYTES):
-        head, newline, rest = data.rpartition(b"\n")
-        if newline:
-            yield b"".join((*parts, head, newline))
-            parts = []
-        parts.append(rest)
+        end = data.rfind(b"\n") + 1
+        size += len(data)
+        if not end and size > MAX_LINE_BYTES:
+            say(f"a line of more than {MAX_LINE_BYTES // 1024**2} MB is passed on unread")
+            end = len(data)
+        if end:
+            yield b"".join((*parts, data[:end]))
+            parts, size = [], len(data) - end
+        parts.append(data[end:])
     if any(parts):
         yield b"".join(parts)
 
@@ -329,15 +320,16 @@ def _key(message: Json) -> str:
 
 
 def _line(message: Json) -> bytes:
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
 
 
 def _with_verdict(turn: Turn, answer: HostAnswer) -> bytes:
     """Return the agent's answer with what Turngate says; byte for byte if it has nothing to say."""
     if not answer.outcome and not turn.continuations:
-        return turn.line
+        return turn.answer
     verdict = {"outcome": answer.outcome or "allowed", "continuations": turn.continuations}
     verdict |= {"reason": answer.reason, "notices": answer.notices}
-    result = turn.answer["result"]
-    result["_meta"] = {**(meta if isinstance(meta := result.get("_meta"), dict) else {}), "turngate": verdict}
-    return _line(turn.answer)
+    message = json.loads(turn.answer)
+    meta = message["result"].get("_meta")
+    message["result"]["_meta"] = {**(meta if isinstance(meta, dict) else {}), "turngate": verdict}
+    return _line(message)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from turngate.acp import say
 from turngate.core.conversation.messages import (
     Message,
     Origin,
@@ -15,6 +16,7 @@ from turngate.core.conversation.messages import (
     Usage,
     UserMessage,
 )
+from turngate.errors import UsageError
 from turngate.transcript.writer import Transcript
 
 _Fields = Mapping[str, Any]
@@ -23,7 +25,7 @@ _CHANGES = ("edit", "delete", "move")
 
 
 class SessionTranscript:
-    """Takes updates of a session in order; methods raise OSError when the file cannot be written."""
+    """Takes updates of a session in order; `path` is empty if not all of them could be written."""
 
     def __init__(self, path: str, session: str, cwd: str, *, is_new: bool) -> None:
         self.path, self._place, self._is_new = path, (session, cwd), is_new
@@ -32,9 +34,9 @@ class SessionTranscript:
         self._texts: list[str] = []
         self._of: tuple[object, object] = ("", None)  # whose texts, and of which message
         self._calls: dict[str, dict[str, Any]] = {}  # that have no result yet
-        self._replies = self._tokens = self._context = (
-            0  # tokens: that no message names yet; in use at the last request
-        )
+        self._replies = 0
+        self._tokens = 0  # that no message names yet
+        self._context = 0  # tokens in use at the last request
 
     def add(self, update: _Fields, *, is_replay: bool) -> None:
         match update.get("sessionUpdate"):
@@ -102,11 +104,17 @@ class SessionTranscript:
         self._write(Reply(blocks, usage=usage, id=f"reply {self._replies}"))
 
     def _write(self, message: Message) -> None:
-        if self._is_new and os.path.lexists(self.path):
-            os.unlink(self.path)  # of an earlier session, or the agent replays its messages
-        self._is_new = False
-        self._file = self._file or Transcript(self.path, *self._place)
-        self._file.write_message(message)
+        if not self.path:
+            return
+        try:
+            if self._is_new and os.path.lexists(self.path):
+                os.unlink(self.path)  # of an earlier session, or the agent replays its messages
+            self._is_new = False
+            self._file = self._file or Transcript(self.path, *self._place)
+            self._file.write_message(message)
+        except (OSError, UsageError) as error:
+            say(f"the transcript of session {self._place[0]} cannot be written: {error}")
+            self.path = ""  # no gate may rely on a part of it
 
 
 def _tool_uses(identity: str, call: _Fields) -> Iterator[ToolUse]:

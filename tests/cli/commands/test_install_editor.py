@@ -33,11 +33,12 @@ def test_two_agents_are_added_and_removed_byte_for_byte(before: str | None, edit
         file.write_bytes(before.encode())
     code, out, err = install(editor, "--agent", "opencode acp")
     assert (code, err) == (0, "")
-    assert f'choose "{NAME}"' in out
+    assert f": {NAME}, in ~/{FILES[editor]}" in out
     assert install(editor, "--agent", "gemini --acp")[0] == 0
     text = file.read_text()
     assert (NAME in text, "gemini, checked by Turngate" in text) == (True, True)
-    assert install(editor, "--agent", "gemini --acp")[1] == f"already installed in ~/{FILES[editor]}\n"
+    again = install(editor, "--agent", "gemini --acp")[1]
+    assert again.splitlines()[0] == f"already installed in ~/{FILES[editor]}"
     assert turngate("uninstall", editor, "--yes")[0] == 0
     assert (file.read_bytes().decode() if file.exists() else None) == before
     assert file.parent.exists() == (before is not None)
@@ -63,7 +64,11 @@ def test_what_was_added_since_stays(home: Path) -> None:
         (["zed"], "which agent? For example: `turngate install zed --agent 'opencode acp'`"),
         (
             ["zed", "--agent", "a", "--project"],
-            "the agents of Zed are in your own settings; leave --project out",
+            "Zed has no settings of a project; leave out --project",
+        ),
+        (
+            ["zed", "--agent", "it's"],
+            "which agent? For example: `turngate install zed --agent 'opencode acp'`",
         ),
         (["claude", "--agent", "a"], "--agent is for an editor: zed, jetbrains"),
     ],

@@ -3,11 +3,11 @@
 import argparse
 import contextlib
 import os
-import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser
@@ -29,9 +29,9 @@ from turngate.doctor.hosts.files import (
     why_ignored,
 )
 from turngate.errors import UsageError
-from turngate.hosts.all_hosts import ACP, HOSTS
+from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host, Level
-from turngate.hosts.install.editor_settings import EDITORS, Editor, plan_entry, plan_removal
+from turngate.hosts.install.editor_settings import EDITORS, agent_entry
 from turngate.hosts.install.hook_command import (
     INSTALL_COMMANDS,
     entries_for,
@@ -158,9 +158,7 @@ def run(options: argparse.Namespace) -> int:
         return _list()
     if options.agent and options.host not in EDITORS:
         raise UsageError(f"--agent is for an editor: {', '.join(EDITORS)}")
-    if editor := EDITORS.get(options.host):
-        return _change_editor(editor, options)
-    place = find_place(HOSTS[options.host], options.level)
+    place = find_place({**HOSTS, **EDITORS}[options.host], options.level)
     if options.uninstall and options.level is None and not has_line(place):
         installed = (other for other in all_places(place.host, place.project) if has_line(other))
         place = next(installed, place)
@@ -193,7 +191,7 @@ def _install(place: Place, options: argparse.Namespace) -> int:
     program = this_program(sys.argv[0], sys.executable)
     record_file = record_path(state_folder(), place.path)
     try:
-        entries = entries_for(place.host, place.level, program)
+        entries = _entries(place, program, options.agent)
         record = read_record(record_file)
         host = place.host
         change = plan_install(place.text(), entries, host.new_file, record, host.file_format)
@@ -204,7 +202,8 @@ def _install(place: Place, options: argparse.Namespace) -> int:
         return 0
     check_owner(place.path)
     is_new = "" if change.before is not None else ", which does not exist yet"
-    print(f"{place.host.title}: `turngate hook` at {', '.join(entries)}, in {place.shown}{is_new}")
+    what = "" if place.host.name in EDITORS else "`turngate hook` at "
+    print(f"{place.host.title}: {what}{', '.join(entries)}, in {place.shown}{is_new}")
     warnings = [*warnings_before(place, program)]
     if not _show_and_ask(place, change, options, f"write it to {place.shown}?", warnings):
         return 0 if options.dry_run else EXIT_PROBLEMS
@@ -212,6 +211,16 @@ def _install(place: Place, options: argparse.Namespace) -> int:
         return EXIT_IO_ERROR
     print(f"installed in {place.shown}", *next_steps(place), sep="\n")
     return 0
+
+
+def _entries(place: Place, program: str, agent: str | None) -> Mapping[str, Mapping[str, Any]]:
+    if place.host.name not in EDITORS:
+        return entries_for(place.host, place.level, program)
+    try:
+        return agent_entry(place.host, program, agent or "")
+    except (ValueError, IndexError):  # its quotes, or nothing
+        hint = f"`turngate install {place.host.name} --agent 'opencode acp'`"
+        raise UsageError(f"which agent? For example: {hint}") from None
 
 
 def _unsuitable(place: Place, error: UnsuitableSettings) -> UsageError:
@@ -260,46 +269,6 @@ def _report(path: str, error: OSError) -> None:
     print(f"turngate: {path} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
 
 
-# Editors, which start an agent behind `turngate acp`
-
-
-def _change_editor(editor: Editor, options: argparse.Namespace) -> int:
-    if options.level == "project":
-        raise UsageError(f"the agents of {editor.title} are in your own settings; leave --project out")
-    agent = shlex.split(options.agent or "")
-    if not agent and not options.uninstall:
-        raise UsageError(f"which agent? For example: `turngate install {editor.name} --agent 'opencode acp'`")
-    # The host only fills a field: nothing below asks for it.
-    place = Place(ACP, "user", os.path.expanduser(editor.file), editor.file, enclosing_project())
-    record_file = record_path(state_folder(), place.path)
-    try:
-        if options.uninstall:
-            change = plan_removal(place.text(), read_record(record_file))
-        else:
-            command, *words = shlex.split(this_program(sys.argv[0], sys.executable))
-            arguments = [*words, "acp", "--", *agent]
-            entry = {**editor.further, "command": command, "args": arguments, "env": {}}
-            name = f"{os.path.basename(agent[0])}, checked by Turngate"
-            change = plan_entry(place.text(), name, entry, read_record(record_file))
-    except UnsuitableSettings as error:
-        raise _unsuitable(place, error) from None
-    if not change.is_needed:
-        print(f"{'not' if options.uninstall else 'already'} installed in {place.shown}")
-        return 0
-    if options.uninstall and not options.dry_run:
-        check_person(os.environ, does="removes Turngate")
-    check_owner(place.path)
-    verb = "remove it from" if options.uninstall else "write it to"
-    if not _show_and_ask(place, change, options, f"{verb} {place.shown}?"):
-        return 0 if options.dry_run else EXIT_PROBLEMS
-    if options.uninstall:
-        return _remove(place, change, record_file)
-    if not _write(place, change, record_file):
-        return EXIT_IO_ERROR
-    print(f'installed in {place.shown}: choose "{name}" in {editor.title}')
-    return 0
-
-
 # Uninstall
 
 
@@ -318,11 +287,6 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     check_owner(place.path)
     if not _show_and_ask(place, change, options, f"remove it from {place.shown}?"):
         return 0 if options.dry_run else EXIT_PROBLEMS
-    return _remove(place, change, record_file)
-
-
-def _remove(place: Place, change: Change, record_file: str) -> int:
-    record = read_record(record_file)
     try:
         replace_settings_text(place.path, change.before, change.after)
     except OSError as error:
@@ -463,7 +427,10 @@ def _next_steps(place: Place) -> Iterator[str]:
         yield from _project_steps(place.project)
     else:
         yield "→ in each project: `turngate init` writes gates for its checks"
-    yield f"→ `turngate doctor --host {place.host.name}` says whether the line will run, and block"
+    if place.host.name in EDITORS:
+        yield f"→ in {place.host.title}: choose the agent that is checked by Turngate"
+    else:
+        yield f"→ `turngate doctor --host {place.host.name}` says whether the line will run, and block"
 
 
 def _project_steps(project: str) -> Iterator[str]:

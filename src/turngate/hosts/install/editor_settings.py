@@ -1,15 +1,17 @@
-"""The settings of an editor that starts agents (ACP): an entry that starts one behind `turngate acp`. Pure: text → text."""
+"""Editors that start agents (ACP), as hosts: an entry in their settings starts an agent behind `turngate acp`."""
 
 import os
+import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from turngate._frozen_dataclass import frozen
+from turngate.core.hooks.turngate_hook_command import is_hook_line
+from turngate.hosts.all_hosts import ACP
+from turngate.hosts.host import FileFormat, Host
 from turngate.hosts.install.json_text import (
-    Edit,
     Item,
     Node,
-    NotJson,
     append_items,
     apply_edits,
     read_json_text,
@@ -17,84 +19,83 @@ from turngate.hosts.install.json_text import (
     replace_value,
     style_of,
 )
-from turngate.hosts.install.settings_file import Change, InstallRecord, digest
-from turngate.hosts.install.settings_text import UnsuitableSettings
 
 SERVERS = "agent_servers"
 
 
-@frozen
-class Editor:
-    name: str  # on the command line
-    title: str
-    file: str  # below home
-    further: Mapping[str, Any]  # what its entries have besides the command
+def agent_entry(editor: Host, program: str, agent: str) -> dict[str, Mapping[str, Any]]:
+    """Return the entry that starts an agent, under its name."""
+    name = os.path.basename(shlex.split(agent)[0])
+    return {f"{name}, checked by Turngate": editor.entry(f"{program} acp -- {agent}")}
 
 
-EDITORS = {
-    "zed": Editor("zed", "Zed", "~/.config/zed/settings.json", {"type": "custom"}),
-    "jetbrains": Editor("jetbrains", "JetBrains IDEs", "~/.jetbrains/acp.json", {}),
-}
+def _entry(line: str) -> Mapping[str, Any]:
+    command, *arguments = shlex.split(line)
+    return {"command": command, "args": arguments, "env": {}}
 
 
-def plan_entry(text: str | None, name: str, entry: Mapping[str, Any], record: InstallRecord | None) -> Change:
-    """Return the settings with the entry. Raises UnsuitableSettings."""
-    before = text or ""
-    root, servers = _read(before)
-    style = style_of(before, root)
-    old = servers.node.member(name) if servers else None
-    if root is None:
-        edits = [
-            Edit(
-                len(before),
-                len(before),
-                style.format((None, {SERVERS: {name: entry}}), before="", multiline=True) + style.newline,
-            )
-        ]
+def _read(text: str) -> Mapping[str, Any]:
+    """Return for each agent what runs at its stops: `turngate hook`, if it is behind `turngate acp`."""
+    agents = _parse(text)[2].items
+    return {"hooks": {str(agent.key): [{"command": _stop_command(agent)}] for agent in agents}}
+
+
+def _stop_command(agent: Item) -> str:
+    entry = agent.node.value if isinstance(agent.node.value, dict) else {}
+    arguments = entry.get("args")
+    if not isinstance(arguments, list) or "acp" not in arguments:
+        return ""
+    return shlex.join(map(str, (entry.get("command"), *arguments[: arguments.index("acp")], "hook")))
+
+
+def _add(text: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    text, root, servers = _parse(text)
+    [(name, entry)] = entries.items()
+    style, old = style_of(text, root), servers.member(name)
+    if servers is _NONE:
+        edits = append_items(text, root, [(SERVERS, entries)], style)
     elif old:
-        edits = [replace_value(before, old.node, entry, style)] if old.node.value != entry else []
-    elif servers:
-        edits = append_items(before, servers.node, [(name, entry)], style)
+        edits = [replace_value(text, old.node, entry, style)] if old.node.value != entry else []
     else:
-        edits = append_items(before, root, [(SERVERS, {name: entry})], style)
-    after = apply_edits(before, edits)
-    if after == text:
-        return Change(text, text)
-    _read(after)
-    if record and text is not None and record.restores(text):
-        kept = InstallRecord(record.before, (digest(text), digest(after)), record.created, record.folders)
-        return Change(text, after, kept)
-    created = frozenset() if servers else frozenset({(SERVERS,)})
-    return Change(text, after, InstallRecord(text, (digest(after),), created))
+        edits = append_items(text, servers, [(name, entry)], style)
+    added = apply_edits(text, edits)
+    _parse(added)  # comments in unusual places are the risk
+    return added
 
 
-def plan_removal(text: str | None, record: InstallRecord | None) -> Change:
-    """Return the settings without the entries that start `turngate acp`. Raises UnsuitableSettings."""
-    root, servers = _read(text or "")
-    ours = [item for item in servers.node.items if _is_ours(item.node.value)] if servers else []
-    if text is None or root is None or servers is None or not ours:
-        return Change(text, text)
-    if record and record.restores(text):
-        return Change(text, record.before)
-    is_created = record is not None and (SERVERS,) in record.created and len(ours) == len(servers.node.items)
-    edits = remove_items(text, *((root, [servers]) if is_created else (servers.node, ours)))
-    return Change(text, apply_edits(text, edits))
+def _remove(text: str) -> str:
+    text, root, servers = _parse(text)
+    ours = [agent for agent in servers.items if is_hook_line(_stop_command(agent))]
+    is_emptied = len(ours) == len(servers.items)
+    removed = [item for item in root.items if item.node is servers] if is_emptied else ours
+    return apply_edits(text, remove_items(text, root if is_emptied else servers, removed))
 
 
-def _is_ours(value: Any) -> bool:
-    """Return whether an entry runs `turngate acp` or `python -m turngate acp`."""
-    arguments = value.get("args") if isinstance(value, dict) else None
-    words = [os.path.basename(str(value.get("command"))), *arguments] if isinstance(arguments, list) else []
-    return ("turngate", "acp") in (tuple(words[:2]), tuple(words[2:4]))
+_NONE = Node(0, 0, {})
 
 
-def _read(text: str) -> tuple[Node | None, Item | None]:
-    """Return the whole value, and the member with the agents."""
-    try:
-        root = read_json_text(text)
-    except NotJson as error:
-        raise UnsuitableSettings(f"{error}; correct it there and run this again") from None
-    servers = root.member(SERVERS) if root else None
-    if not all(isinstance(node.value, dict) for node in (root, servers and servers.node) if node):
-        raise UnsuitableSettings(f'it is not an object with an object as "{SERVERS}"')
-    return root, servers
+def _parse(text: str) -> tuple[str, Node, Node]:
+    """Return the text, which has an object at least, with its value and that of its agents. Raises ValueError."""
+    root = read_json_text(text)
+    if root is None:
+        return _parse(f"{text}\n{{}}\n".lstrip("\n"))
+    servers = item.node if (item := root.member(SERVERS)) else _NONE
+    if not isinstance(root.value, dict) or not isinstance(servers.value, dict):
+        raise ValueError(f'it is not an object with an object as "{SERVERS}"')
+    return text, root, servers
+
+
+_EDITOR = replace(ACP, entry=_entry, file_format=FileFormat(read=_read, add=_add, remove=_remove))
+EDITORS = {
+    "zed": replace(
+        _EDITOR,
+        name="zed",
+        title="Zed",
+        files={"user": "~/.config/zed/settings.json"},
+        folder_variable=("XDG_CONFIG_HOME", "~/.config"),
+        entry=lambda line: {"type": "custom", **_entry(line)},
+    ),
+    "jetbrains": replace(
+        _EDITOR, name="jetbrains", title="JetBrains IDEs", files={"user": "~/.jetbrains/acp.json"}
+    ),
+}

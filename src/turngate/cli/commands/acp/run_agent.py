@@ -8,9 +8,10 @@ import signal
 from collections.abc import Sequence
 from io import FileIO
 
+from turngate.acp import say
 from turngate.acp.connection import connect
 from turngate.acp.headless import HeadlessEditor
-from turngate.acp.proxy import READ_BYTES, OwnLine, say
+from turngate.acp.proxy import READ_BYTES, OwnLine
 from turngate.cli import main
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.project import find_project, project_folder
