@@ -1,7 +1,9 @@
 """The transcript of a session, as `turngate run` writes it, from what the agent tells the editor."""
 
 import os
+import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from turngate.acp import say
@@ -17,46 +19,44 @@ from turngate.core.conversation.messages import (
     UserMessage,
 )
 from turngate.errors import UsageError
+from turngate.transcript.host_records import script_of
 from turngate.transcript.writer import Transcript
 
 _Fields = Mapping[str, Any]
-_ENDED = ("completed", "failed")
 _CHANGES = ("edit", "delete", "move")
 
 
 class SessionTranscript:
-    """Takes updates of a session in order; `path` is empty if not all of them could be written."""
+    """Keeps the updates of a turn until the agent stops; `path` is empty if not all of them could be written."""
 
     def __init__(self, path: str, session: str, cwd: str, *, is_new: bool) -> None:
-        self.path, self._place, self._is_new = path, (session, cwd), is_new
+        self.path, self._place = path, (session, cwd)
         self.last_text = ""  # of the agent, since its last tool call
-        self._file: Transcript | None = None  # open during a turn
-        self._texts: list[str] = []
-        self._of: tuple[object, object] = ("", None)  # whose texts, and of which message
-        self._calls: dict[str, dict[str, Any]] = {}  # that have no result yet
-        self._replies = 0
-        self._tokens = 0  # that no message names yet
+        self._items: list[dict[str, Any]] = []  # messages with their texts, plans, and calls as they are now
+        self._calls: dict[str, dict[str, Any]] = {}  # of `_items`
+        self._tokens = 0  # that are not written yet
         self._context = 0  # tokens in use at the last request
+        if is_new:  # the file is of an earlier session, or the agent replays its messages
+            with suppress(OSError):
+                os.unlink(path)
 
     def add(self, update: _Fields, *, is_replay: bool) -> None:
         match update.get("sessionUpdate"):
             case "agent_message_chunk" | "user_message_chunk" as kind:
                 text = _mapping(update.get("content")).get("text")
                 if isinstance(text, str) and (is_replay or kind == "agent_message_chunk"):
-                    if self._of != (of := (kind, update.get("messageId"))):
-                        self._end_text()
-                        self._of = of
-                    self._texts.append(text)
+                    last = self._items[-1] if self._items else {}
+                    if any(last.get(key) != update.get(key) for key in ("sessionUpdate", "messageId")):
+                        self._items.append(last := {**update, "texts": []})
+                    last["texts"].append(text)
             case "tool_call" | "tool_call_update":
-                self._end_text()
-                call = self._calls.setdefault(identity := str(update.get("toolCallId")), {})
-                call.update({key: value for key, value in update.items() if value not in (None, {}, [])})
-                if call.get("status") in _ENDED:
-                    self._end_call(identity)
+                if (identity := str(update.get("toolCallId"))) not in self._calls:
+                    self._calls[identity] = {}
+                    self._items.append(self._calls[identity])
+                known = {key: value for key, value in update.items() if value not in (None, {}, [])}
+                self._calls[identity].update(known)
             case "plan":
-                self._end_text()
-                entries = [*map(_mapping, _list(update.get("entries")))]
-                self._write_reply(ToolUse(f"plan {self._replies}", "TodoWrite", {"todos": entries}))
+                self._items.append(dict(update))
             case "usage_update" if type(used := update.get("used")) is int and used != self._context:
                 self._context = used
                 self._tokens += used
@@ -64,57 +64,49 @@ class SessionTranscript:
                 pass
 
     def add_prompt(self, text: str, origin: Origin = "user") -> None:
-        self._end_text()
         self._write(UserMessage(text, origin))
         self.last_text = ""
 
     def end_turn(self, result: _Fields) -> None:
-        """The agent has stopped: write what is left."""
         total = _mapping(result.get("usage")).get("totalTokens")
         if not self._context and type(total) is int:  # it does not report each request
             self._tokens = total
-        self._end_text()
-        for identity in list(self._calls):
-            self._end_call(identity)
-        if self._tokens:
-            self._write_reply(Text(""))
-        if self._file:
-            self._file.close()
-            self._file = None
-
-    def _end_text(self) -> None:
-        text, self._texts = "".join(self._texts), []
-        if text and self._of[0] == "user_message_chunk":
-            self._write(UserMessage(text))
-        elif text:
-            self._write_reply(Text(text))
-            self.last_text = text
-
-    def _end_call(self, identity: str) -> None:
-        call = self._calls.pop(identity)
-        self._write_reply(*_tool_uses(identity, call))
-        if call.get("status") in _ENDED:
-            is_error = call["status"] == "failed" or _exit_code(call.get("rawOutput")) not in (None, 0)
-            self._write(ToolResults((ToolResult(identity, _result_text(call), is_error),)))
-        self.last_text = ""
-
-    def _write_reply(self, *blocks: Text | ToolUse) -> None:
-        self._replies += 1
         usage, self._tokens = Usage(input_tokens=self._tokens), 0
-        self._write(Reply(blocks, usage=usage, id=f"reply {self._replies}"))
+        self._write(*([Reply((), usage=usage)] if usage.input_tokens else []))
 
-    def _write(self, message: Message) -> None:
-        if not self.path:
-            return
+    def _write(self, *further: Message) -> None:
+        """Write everything, and then further messages."""
+        for item in self._items:
+            self.last_text = "".join(item.get("texts", ()))
+        messages = [*(message for item in self._items for message in _messages(item)), *further]
+        self._items, self._calls = [], {}
         try:
-            if self._is_new and os.path.lexists(self.path):
-                os.unlink(self.path)  # of an earlier session, or the agent replays its messages
-            self._is_new = False
-            self._file = self._file or Transcript(self.path, *self._place)
-            self._file.write_message(message)
+            if self.path:
+                transcript = Transcript(self.path, *self._place)
+                try:
+                    for message in messages:
+                        transcript.write_message(message)
+                finally:
+                    transcript.close()
         except (OSError, UsageError) as error:
             say(f"the transcript of session {self._place[0]} cannot be written: {error}")
             self.path = ""  # no gate may rely on a part of it
+
+
+def _messages(item: _Fields) -> Iterator[Message]:
+    kind, identity = item.get("sessionUpdate"), str(item.get("toolCallId"))
+    if kind == "user_message_chunk":
+        yield UserMessage("".join(item["texts"]))
+    elif kind == "agent_message_chunk":
+        yield Reply((Text("".join(item["texts"])),))
+    elif kind == "plan":
+        entries = [*map(_mapping, _list(item.get("entries")))]
+        yield Reply((ToolUse(uuid.uuid4().hex, "TodoWrite", {"todos": entries}),))
+    else:
+        yield Reply(tuple(_tool_uses(identity, item)))
+        if item.get("status") in ("completed", "failed"):
+            is_error = item["status"] == "failed" or _exit_code(item.get("rawOutput")) not in (None, 0)
+            yield ToolResults((ToolResult(identity, _result_text(item), is_error),))
 
 
 def _tool_uses(identity: str, call: _Fields) -> Iterator[ToolUse]:
@@ -122,12 +114,8 @@ def _tool_uses(identity: str, call: _Fields) -> Iterator[ToolUse]:
     kind, given, title = call.get("kind"), _mapping(call.get("rawInput")), str(call.get("title", ""))
     if kind == "execute":
         command = given.get("command", given.get("cmd", title.strip("`")))
-        if isinstance(command, list):  # `bash -lc SCRIPT`
-            command = (
-                str(command[2])
-                if command[1:2] in (["-c"], ["-lc"]) and command[2:]
-                else " ".join(map(str, command))
-            )
+        if isinstance(command, list):
+            command = script_of(command)
         yield ToolUse(identity, "Bash", {"command": command})
         return
     parts, places = [[*map(_mapping, _list(call.get(key)))] for key in ("content", "locations")]

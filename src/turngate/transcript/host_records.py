@@ -89,8 +89,7 @@ def _codex_calls(payload: Record) -> list[Record]:
     args = _mapping(_parse(text)) or _mapping(payload.get("action"))
     command = args.get("cmd", args.get("command"))
     if isinstance(command, list):
-        is_script = len(command) == 3 and command[1] in ("-c", "-lc")  # of `bash -lc SCRIPT`
-        command = str(command[2]) if is_script else " ".join(map(str, command))
+        command = script_of(command)
     patch = args.get("input", command if isinstance(command, str) else text)
     if isinstance(patch, str) and _PATCH in patch:
         edits = [_call(identity, "Edit", {"file_path": path.strip()}) for path in re.findall(_PATCHED, patch)]
@@ -104,6 +103,12 @@ def _codex_calls(payload: Record) -> list[Record]:
         todos = [{"content": step.get("step"), "status": step.get("status")} for step in steps]
         return [_call(identity, "TodoWrite", {"todos": todos})]
     return [_call(identity, _QUESTIONS.get(name, name), args)]
+
+
+def script_of(command: list[Any]) -> str:
+    """Return what a list of words runs: SCRIPT for `bash -lc SCRIPT`."""
+    is_script = len(command) == 3 and command[1] in ("-c", "-lc")
+    return str(command[2]) if is_script else " ".join(map(str, command))
 
 
 _PATCH = "*** Begin Patch"
