@@ -257,7 +257,7 @@ def test_a_cancellation_before_the_agent_has_its_prompt_is_answered_without_it(
 ) -> None:
     async def cancel_early() -> tuple[list[bool], Written, Written]:
         editor, agent = Written(), Written()
-        proxy = Proxy(editor, agent, str(tmp_path), lambda _folder: None)
+        proxy = Proxy(editor, agent, str(tmp_path), lambda _folder: "")
         transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
         session = proxy.sessions["s"] = Session("s", str(tmp_path), transcript)
         session.start = asyncio.create_task(asyncio.sleep(86395))

@@ -69,14 +69,8 @@ class HeadlessEditor:
         elif kind in ("tool_call", "tool_call_update"):
             self._is_ended = True
             if str(update.get("toolCallId")).startswith("turngate:") and update["status"] != "in_progress":
-                say(
-                    ": ".join(
-                        [
-                            title.removeprefix("Turngate: "),
-                            *(each["content"]["text"] for each in update["content"]),
-                        ]
-                    )
-                )
+                texts = (each["content"]["text"] for each in update["content"])
+                say(": ".join((title.removeprefix("Turngate: "), *texts)))
 
     def _reply(self, method: str, params: Json) -> Json:
         """Permit a tool once if its kind is allowed; a request for anything else is an error."""

@@ -2,21 +2,26 @@
 
 import asyncio
 import json
+import os
+import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from turngate.acp import say
-from turngate.acp.gate_process import ask_gates
 from turngate.acp.session_transcript import SessionTranscript
 from turngate.aio.threads import run_in_thread
 from turngate.hosts.host import HostAnswer
+from turngate.ports import HookRunContext
+from turngate.shells.process import run_process
 from turngate.state.paths import session_folder
 from turngate.transcript.reader import MAX_LINE_BYTES
 
 PROTOCOL_VERSION = 1
 READ_BYTES = 1024 * 1024
+# `-P`: a module in the current folder, which may be the project's, must not take the place of ours.
+HOOK = (sys.executable, "-P", "-m", "turngate", "hook", "--host", "acp")
 SHOW_AFTER_S = 0.5  # a stop that takes no longer has no card while it is checked
 MAX_SHOWN_CHARS = 200
 QUESTION = "may the agent stop?"
@@ -30,7 +35,7 @@ TITLES = {
 }
 
 Json = dict[str, Any]
-OwnLine = Callable[[str], str | None]  # why the agent's own hook line holds in a folder, or None
+OwnLine = Callable[[str], str]  # why the agent's own hook line holds in a folder, or ""
 
 
 class Writer(Protocol):
@@ -49,8 +54,21 @@ class Session:
     is_asked: bool = True  # False: the agent's own hook line holds
 
     async def ask(self, name: str, **fields: Any) -> HostAnswer:
+        """Return the answer of `turngate hook`, as for any other host. A cancellation ends it with its gates."""
         place = {"session_id": self.id, "cwd": self.cwd, "transcript_path": self.transcript.path}
-        return await ask_gates({"hook_event_name": name, **place, **fields})
+        event = json.dumps({"hook_event_name": name, **place, **fields}).encode()
+        try:
+            exited = await run_process(
+                HOOK, cwd=os.getcwd(), env=os.environ, stdin=event, live=HookRunContext()
+            )
+            sys.stderr.write(exited.stderr)
+            if not exited.code:
+                return HostAnswer(**{"decision": "allow", **json.loads(exited.stdout or "{}")})
+            why = f"exit code {exited.code}"
+        except (OSError, ValueError, TypeError) as error:
+            why = str(error)
+        notice = f"this stop was not checked, because `turngate hook` failed: {why}"
+        return HostAnswer(decision="allow", outcome="not enforced", notices=(notice,))
 
 
 @dataclass(eq=False)
@@ -110,7 +128,7 @@ class Proxy:
             case "session/prompt":
                 say(f"session {params.get('sessionId')} was not opened here, so its stops are not checked")
             case "session/cancel":
-                return self._cancel([turn for turn in self.turns.values() if turn.session is session])
+                return self._cancel(self._turns_of(session))
             case "$/cancel_request":
                 key = json.dumps(params.get("requestId"))
                 return self._cancel([self.turns[key]] if key in self.turns else [])
@@ -119,7 +137,7 @@ class Proxy:
         return True
 
     def _prompt(self, session: Session, key: str, message: Json, line: bytes) -> bool:
-        for other in [each for each in self.turns.values() if each.session is session]:
+        for other in self._turns_of(session):
             if other.task and other.answer:
                 self._show(other, "not asked, because of another prompt", "completed")
                 self._end(other, other.answer)
@@ -136,6 +154,9 @@ class Proxy:
         turn.task = None
         self.agent.write(prompt)
 
+    def _turns_of(self, session: Session | None) -> list[Turn]:
+        return [turn for turn in self.turns.values() if turn.session is session]
+
     def _cancel(self, turns: list[Turn]) -> bool:
         """End the turns in which the agent has nothing to do; return whether the agent has to know."""
         for turn in turns:
@@ -143,8 +164,7 @@ class Proxy:
             if turn.task:
                 if turn.is_shown:
                     self._show(turn, "cancelled", "failed")
-                result = {"stopReason": "cancelled"}
-                self._end(turn, _line({"id": turn.id, "result": result}))
+                self._end(turn, _line({"id": turn.id, "result": {"stopReason": "cancelled"}}))
         return not turns or any(turn.task is None for turn in turns)
 
     # What the agent sends
@@ -155,8 +175,7 @@ class Proxy:
         if "method" in message:
             session = self.sessions.get(str(params.get("sessionId"))) if isinstance(params, dict) else None
             if session and params and message["method"] == "session/update":
-                is_replay = all(turn.session is not session for turn in self.turns.values())
-                session.transcript.add(params["update"], is_replay=is_replay)
+                session.transcript.add(params["update"], is_replay=not self._turns_of(session))
             return True
         key = _key(message)
         if turn := self.turns.get(key):
@@ -186,7 +205,7 @@ class Proxy:
         try:
             why = await run_in_thread(self.own_line, session.cwd)
         except Exception as error:  # noqa: BLE001 - of its settings; the gates are asked then
-            why = None
+            why = ""
             say(f"whether the agent runs Turngate itself is not known: {error}")
         if why:
             session.is_asked = False
@@ -199,7 +218,7 @@ class Proxy:
         result = result if isinstance(result, dict) else {}
         session.transcript.end_turn(result)
         is_stop = result.get("stopReason") == "end_turn" and not turn.is_cancelled and session.is_asked
-        if not is_stop or any(each.session is session and each is not turn for each in self.turns.values()):
+        if not is_stop or self._turns_of(session) != [turn]:
             self._forget(turn)
             return True
         turn.answer = line + b"\n"
@@ -271,8 +290,7 @@ class Proxy:
             error = {"code": -32603, "message": why}  # the internal error of JSON-RPC
             self.editor.write(_line({"id": request["id"], "error": error}))
         for task in self.tasks:
-            if not task.cancelling():  # a second cancellation would interrupt the end of its process
-                task.cancel()
+            task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 

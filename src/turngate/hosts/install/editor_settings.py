@@ -36,8 +36,9 @@ def _entry(line: str) -> Mapping[str, Any]:
 
 def _read(text: str) -> Mapping[str, Any]:
     """Return for each agent what runs at its stops: `turngate hook`, if it is behind `turngate acp`."""
-    agents = _parse(text)[2].items
-    return {"hooks": {str(agent.key): [{"command": _stop_command(agent)}] for agent in agents}}
+    agents = _agents(read_json_text(text))
+    items = agents.node.items if agents else ()
+    return {"hooks": {str(item.key): [{"command": _stop_command(item)}] for item in items}}
 
 
 def _stop_command(agent: Item) -> str:
@@ -49,40 +50,38 @@ def _stop_command(agent: Item) -> str:
 
 
 def _add(text: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
-    text, root, servers = _parse(text)
+    root = read_json_text(text)
+    if root is None:
+        return _add(f"{text}\n{{}}\n".lstrip("\n"), entries)
     [(name, entry)] = entries.items()
-    style, old = style_of(text, root), servers.member(name)
-    if servers is _NONE:
+    style, agents = style_of(text, root), _agents(root)
+    if agents is None:
         edits = append_items(text, root, [(SERVERS, entries)], style)
-    elif old:
+    elif old := agents.node.member(name):
         edits = [replace_value(text, old.node, entry, style)] if old.node.value != entry else []
     else:
-        edits = append_items(text, servers, [(name, entry)], style)
+        edits = append_items(text, agents.node, [(name, entry)], style)
     added = apply_edits(text, edits)
-    _parse(added)  # comments in unusual places are the risk
+    _read(added)  # comments in unusual places are the risk
     return added
 
 
 def _remove(text: str) -> str:
-    text, root, servers = _parse(text)
-    ours = [agent for agent in servers.items if is_hook_line(_stop_command(agent))]
-    is_emptied = len(ours) == len(servers.items)
-    removed = [item for item in root.items if item.node is servers] if is_emptied else ours
-    return apply_edits(text, remove_items(text, root if is_emptied else servers, removed))
-
-
-_NONE = Node(0, 0, {})
-
-
-def _parse(text: str) -> tuple[str, Node, Node]:
-    """Return the text, which has an object at least, with its value and that of its agents. Raises ValueError."""
     root = read_json_text(text)
-    if root is None:
-        return _parse(f"{text}\n{{}}\n".lstrip("\n"))
-    servers = item.node if (item := root.member(SERVERS)) else _NONE
-    if not isinstance(root.value, dict) or not isinstance(servers.value, dict):
+    agents = _agents(root)
+    if root is None or agents is None:
+        return text
+    ours = [item for item in agents.node.items if is_hook_line(_stop_command(item))]
+    if len(ours) == len(agents.node.items):
+        return apply_edits(text, remove_items(text, root, [agents]))
+    return apply_edits(text, remove_items(text, agents.node, ours))
+
+
+def _agents(root: Node | None) -> Item | None:
+    agents = root.member(SERVERS) if root else None
+    if any(node and not isinstance(node.value, dict) for node in (root, agents and agents.node)):
         raise ValueError(f'it is not an object with an object as "{SERVERS}"')
-    return text, root, servers
+    return agents
 
 
 _EDITOR = replace(ACP, entry=_entry, file_format=FileFormat(read=_read, add=_add, remove=_remove))

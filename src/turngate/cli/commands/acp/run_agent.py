@@ -57,10 +57,8 @@ async def _run_for_editor(command: Sequence[str], stdin: FileIO, stdout: FileIO)
 async def _run_prompt(options: argparse.Namespace) -> int:
     if not options.prompt.strip():
         raise UsageError("--prompt is empty; give the agent's task")
-    editor, command = (
-        HeadlessEditor(project_folder(options.project), options.prompt, options.allow),
-        options.command_line,
-    )
+    command = options.command_line
+    editor = HeadlessEditor(project_folder(options.project), options.prompt, options.allow)
     await connect(command, (editor.reader, editor), state_folder(), *_own_line_of(command))
     reason = editor.result.get("stopReason")
     if editor.error or reason != "end_turn":
@@ -74,14 +72,15 @@ async def _run_prompt(options: argparse.Namespace) -> int:
 
 
 def _own_line_of(command: Sequence[str]) -> tuple[str, OwnLine]:
-    """Return the host whose hooks an agent runs, or "", and what says for a folder why its own line holds, or None."""
+    """Return the host whose hooks an agent runs, or "", and what says for a folder why its own line holds."""
     names = {os.path.basename(word).partition("@")[0] for word in command}
     names |= {name for word in command for name in re.findall(_PACKAGE, word)}
     host = next((host for host in HOSTS.values() if names & {*host.acp_programs}), None)
 
-    def own_line(folder: str) -> str | None:
+    def own_line(folder: str) -> str:
         project = find_project(folder, FAMILIES["host"])
-        holds = host and diagnose_files(host, Settings(), project, os.environ).runs_turngate
-        return f"{host.title} runs `turngate hook` itself in {folder}" if host and holds else None
+        if host and diagnose_files(host, Settings(), project, os.environ).runs_turngate:
+            return f"{host.title} runs `turngate hook` itself in {folder}"
+        return ""
 
     return host.name if host else "", own_line
