@@ -13,9 +13,10 @@ import pytest
 
 from tests.acp.line_editor import PROXY, Editor, editor_of, prompts_of, received, started
 from tests.support.builders import stop_hooks, write_settings
-from turngate.acp.proxy import Proxy, Session
+from turngate.acp.proxy import READ_BYTES, Proxy, Session
 from turngate.acp.session_transcript import SessionTranscript
 from turngate.hosts.host import HEADING
+from turngate.transcript.reader import MAX_LINE_BYTES
 
 NOT_YET = "echo not yet >&2; exit 2"
 BLOCKS = f"{HEADING}\nnot yet"
@@ -436,6 +437,29 @@ def test_another_version_of_the_protocol_is_named(tmp_path: Path) -> None:
 
 
 # Hostile input
+
+
+def test_a_huge_line_is_passed_on_unread_and_the_next_one_is_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    inner, following = b'{"method": "inner"}', b'{"method": "next"}\n'
+    data = b" " * (MAX_LINE_BYTES + READ_BYTES) + inner + b"\n" + following
+    written, read = Written(), list[dict[str, Any]]()
+
+    def look(message: dict[str, Any], _line: bytes) -> bool:
+        read.append(message)
+        return True
+
+    async def pump() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(data)
+        reader.feed_eof()
+        await Proxy(written, written, str(tmp_path), lambda _folder: "").pump(reader, written, look)
+
+    asyncio.run(pump())
+    assert (read, b"".join(written) == data) == ([{"method": "next"}], True)
+    assert max(map(len, written)) <= MAX_LINE_BYTES + READ_BYTES
+    assert capsys.readouterr().err == "turngate acp: a line of more than 64 MB is passed on unread\n"
 
 
 def test_a_line_of_10_mb_passes(project: Path, tmp_path: Path) -> None:

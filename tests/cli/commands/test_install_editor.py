@@ -8,7 +8,7 @@ import pytest
 from tests.support.cli import turngate
 
 ENTRY = {"args": ["acp", "--", "opencode", "acp"], "env": {}}
-NAME = "opencode, checked by Turngate"
+NAME = "opencode acp, checked by Turngate"
 FILES = {"zed": ".config/zed/settings.json", "jetbrains": ".jetbrains/acp.json"}
 BEFORE = (
     None,
@@ -36,7 +36,7 @@ def test_two_agents_are_added_and_removed_byte_for_byte(before: str | None, edit
     assert f": {NAME}, in ~/{FILES[editor]}" in out
     assert install(editor, "--agent", "gemini --acp")[0] == 0
     text = file.read_text()
-    assert (NAME in text, "gemini, checked by Turngate" in text) == (True, True)
+    assert (NAME in text, "gemini --acp, checked by Turngate" in text) == (True, True)
     again = install(editor, "--agent", "gemini --acp")[1]
     assert again.splitlines()[0] == f"already installed in ~/{FILES[editor]}"
     assert turngate("uninstall", editor, "--yes")[0] == 0

@@ -216,11 +216,11 @@ def _install(place: Place, options: argparse.Namespace) -> int:
 def _entries(place: Place, program: str, agent: str | None) -> Mapping[str, Mapping[str, Any]]:
     if place.host.name not in EDITORS:
         return entries_for(place.host, place.level, program)
-    try:
-        return agent_entry(place.host, program, agent or "")
-    except (ValueError, IndexError):  # its quotes, or nothing
-        hint = f"`turngate install {place.host.name} --agent 'opencode acp'`"
-        raise UsageError(f"which agent? For example: {hint}") from None
+    with contextlib.suppress(ValueError):  # its quotes have no end
+        if agent and agent.strip():
+            return agent_entry(place.host, program, agent)
+    example = f"`turngate install {place.host.name} --agent 'opencode acp'`"
+    raise UsageError(f"which agent? For example: {example}")
 
 
 def _unsuitable(place: Place, error: UnsuitableSettings) -> UsageError:

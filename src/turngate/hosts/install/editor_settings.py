@@ -1,6 +1,5 @@
 """Editors that start agents (ACP), as hosts: an entry in their settings starts an agent behind `turngate acp`."""
 
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,9 +23,8 @@ SERVERS = "agent_servers"
 
 
 def agent_entry(editor: Host, program: str, agent: str) -> dict[str, Mapping[str, Any]]:
-    """Return the entry that starts an agent, under its name."""
-    name = os.path.basename(shlex.split(agent)[0])
-    return {f"{name}, checked by Turngate": editor.entry(f"{program} acp -- {agent}")}
+    """Return the entry that starts an agent, under a name. Raises ValueError for quotes without an end."""
+    return {f"{agent}, checked by Turngate": editor.entry(f"{program} acp -- {agent}")}
 
 
 def _entry(line: str) -> Mapping[str, Any]:
