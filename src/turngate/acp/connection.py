@@ -10,7 +10,7 @@ from turngate.core.constants import IN_ACP
 from turngate.errors import UsageError
 from turngate.shells.process_tree import TERM, VARIABLE, add_marker, kill_tree, new_run_marker, signal_tree
 
-EXIT_GRACE_S = 5.0  # of an agent whose stdin was closed
+EXIT_GRACE_S = 3.0  # of an agent whose stdin is closed
 TERM_GRACE_S = 2.0
 POLL_S = 0.05
 
@@ -44,11 +44,9 @@ async def connect(
     tasks = {to_agent, to_editor, exited}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if not exited.done() and not to_editor.done():  # the editor has left
-            stdin.close()
-            await asyncio.wait({to_editor, exited}, timeout=EXIT_GRACE_S, return_when=asyncio.FIRST_COMPLETED)
+        stdin.close()  # if the editor has left, the agent ends now
         # A process that the agent has started may keep its stdout open; and an agent may take a moment to exit.
-        await asyncio.wait({to_editor, exited}, timeout=TERM_GRACE_S)
+        await asyncio.wait({to_editor, exited}, timeout=EXIT_GRACE_S)
     finally:
         for task in tasks:
             task.cancel()

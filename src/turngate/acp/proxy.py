@@ -202,12 +202,7 @@ class Proxy:
 
     async def _start(self, session: Session, source: str) -> None:
         """Record the gates of the session, unless the agent's own hook line does."""
-        try:
-            why = await run_in_thread(self.own_line, session.cwd)
-        except Exception as error:  # noqa: BLE001 - of its settings; the gates are asked then
-            why = ""
-            say(f"whether the agent runs Turngate itself is not known: {error}")
-        if why:
+        if why := await run_in_thread(self.own_line, session.cwd):
             session.is_asked = False
             say(f"{why}, so the stops of session {session.id} are left to it")
         else:

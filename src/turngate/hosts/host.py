@@ -88,9 +88,8 @@ class Host:
     further_files: tuple[tuple[Level, str], ...] = ()  # that it reads besides `files`, with wildcards
     further_events: Mapping[str, str] = field(default_factory=dict)  # other names of its events: ours
     programs: tuple[str, ...] = ()  # the commands that start it; without one, its name
-    acp_programs: tuple[
-        str, ...
-    ] = ()  # programs and npm packages with which it is an agent of an editor, and runs its hooks
+    # Programs and npm packages with which it is an agent of an editor, and runs its hooks.
+    acp_programs: tuple[str, ...] = ()
     agent_variable: str | None  # environment variable of the commands that its agent runs; None: not known
     # Hooks at a stop, of any program
     stop_types: tuple[str, ...]  # types of hooks that it runs

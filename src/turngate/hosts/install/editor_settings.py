@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from turngate.core.hooks.turngate_hook_command import is_hook_line
 from turngate.hosts.all_hosts import ACP
 from turngate.hosts.host import FileFormat, Host
 from turngate.hosts.install.json_text import (
@@ -20,11 +19,12 @@ from turngate.hosts.install.json_text import (
 )
 
 SERVERS = "agent_servers"
+_SUFFIX = ", checked by Turngate"  # of the names of our agents
 
 
 def agent_entry(editor: Host, program: str, agent: str) -> dict[str, Mapping[str, Any]]:
     """Return the entry that starts an agent, under a name. Raises ValueError for quotes without an end."""
-    return {f"{agent}, checked by Turngate": editor.entry(f"{program} acp -- {agent}")}
+    return {agent + _SUFFIX: editor.entry(f"{program} acp -- {agent}")}
 
 
 def _entry(line: str) -> Mapping[str, Any]:
@@ -33,18 +33,13 @@ def _entry(line: str) -> Mapping[str, Any]:
 
 
 def _read(text: str) -> Mapping[str, Any]:
-    """Return for each agent what runs at its stops: `turngate hook`, if it is behind `turngate acp`."""
+    """Return what runs at the stops of our agents."""
     agents = _agents(read_json_text(text))
-    items = agents.node.items if agents else ()
-    return {"hooks": {str(item.key): [{"command": _stop_command(item)}] for item in items}}
+    return {"hooks": {str(item.key): [{"command": "turngate hook"}] for item in _ours(agents)}}
 
 
-def _stop_command(agent: Item) -> str:
-    entry = agent.node.value if isinstance(agent.node.value, dict) else {}
-    arguments = entry.get("args")
-    if not isinstance(arguments, list) or "acp" not in arguments:
-        return ""
-    return shlex.join(map(str, (entry.get("command"), *arguments[: arguments.index("acp")], "hook")))
+def _ours(agents: Item | None) -> list[Item]:
+    return [item for item in agents.node.items if str(item.key).endswith(_SUFFIX)] if agents else []
 
 
 def _add(text: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
@@ -69,10 +64,10 @@ def _remove(text: str) -> str:
     agents = _agents(root)
     if root is None or agents is None:
         return text
-    ours = [item for item in agents.node.items if is_hook_line(_stop_command(item))]
-    if len(ours) == len(agents.node.items):
-        return apply_edits(text, remove_items(text, root, [agents]))
-    return apply_edits(text, remove_items(text, agents.node, ours))
+    ours = _ours(agents)
+    is_all = len(ours) == len(agents.node.items)
+    edits = remove_items(text, root, [agents]) if is_all else remove_items(text, agents.node, ours)
+    return apply_edits(text, edits)
 
 
 def _agents(root: Node | None) -> Item | None:
