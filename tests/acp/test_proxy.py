@@ -479,6 +479,10 @@ def test_a_line_of_10_mb_passes(project: Path, tmp_path: Path) -> None:
         b'{"method": "session/update", "params": {"sessionId": "session-1", "update": null}}',
         b'{"method": "session/update", "params": {"sessionId": "session-1", "update": {"sessionUpdate": []}}}',
         b'{"method": "session/update", "params": [1]}',
+        b'{"method": "session/update", "params": {"sessionId": "session-1", "update": {"sessionUpdate": "tool_call",'
+        b' "toolCallId": [], "kind": {}, "status": "completed", "rawInput": 5, "content": [5], "title": {}}}}',
+        b'{"method": "session/update", "params": {"sessionId": "session-1", "update": {"sessionUpdate": "usage_update",'
+        b' "used": ' + b"9" * 4300 + b"}}}",
         b'{"method": "session/prompt", "id": 1, "params": {"sessionId": "session-1", "prompt": 5}}',
         b'{"method": "session/new", "id": 99, "params": 5}',
         b'{"id": {}, "result": {}}',
@@ -494,7 +498,7 @@ def test_a_hostile_line_passes_and_the_stop_is_checked(line: bytes, project: Pat
         editor.write(line + b"\n")
         found = verdict(editor.answer_to(editor.start_prompt(session, identity="mine")))
         assert line + b"\n" in editor.lines
-    assert found["continuations"] == 1
+    assert found["continuations"] > 0  # 3 if the agent calls a tool each time
 
 
 def test_a_huge_id_is_kept(project: Path, tmp_path: Path) -> None:

@@ -23,11 +23,12 @@ from turngate.transcript.host_records import script_of
 from turngate.transcript.writer import Transcript
 
 _Fields = Mapping[str, Any]
+_ENDED = ("completed", "failed")
 _CHANGES = ("edit", "delete", "move")
 
 
 class SessionTranscript:
-    """Keeps the updates of a turn until the agent stops; `path` is empty if not all of them could be written."""
+    """Writes updates when calls of tools and turns end; `path` is empty if not all of them could be written."""
 
     def __init__(self, path: str, session: str, cwd: str, *, is_new: bool) -> None:
         self.path, self._place = path, (session, cwd)
@@ -46,7 +47,7 @@ class SessionTranscript:
                 text = _mapping(update.get("content")).get("text")
                 if isinstance(text, str) and (is_replay or kind == "agent_message_chunk"):
                     last = self._items[-1] if self._items else {}
-                    if any(last.get(key) != update.get(key) for key in ("sessionUpdate", "messageId")):
+                    if (last.get("sessionUpdate"), last.get("messageId")) != (kind, update.get("messageId")):
                         self._items.append(last := {**update, "texts": []})
                     last["texts"].append(text)
             case "tool_call" | "tool_call_update":
@@ -55,6 +56,8 @@ class SessionTranscript:
                     self._items.append(self._calls[identity])
                 known = {key: value for key, value in update.items() if value not in (None, {}, [])}
                 self._calls[identity].update(known)
+                if all(call.get("status") in _ENDED for call in self._calls.values()):
+                    self._write()
             case "plan":
                 self._items.append(dict(update))
             case "usage_update" if type(used := update.get("used")) is int and used != self._context:
@@ -75,20 +78,21 @@ class SessionTranscript:
         self._write(*([Reply((), usage=usage)] if usage.input_tokens else []))
 
     def _write(self, *further: Message) -> None:
-        """Write everything, and then further messages."""
-        for item in self._items:
-            self.last_text = "".join(item.get("texts", ()))
-        messages = [*(message for item in self._items for message in _messages(item)), *further]
-        self._items, self._calls = [], {}
+        """Write what is kept, and then further messages."""
+        items, self._items, self._calls = self._items, [], {}
+        for item in items:
+            if item.get("sessionUpdate") != "plan":
+                self.last_text = "".join(item.get("texts", ()))
+        if not self.path:
+            return
         try:
-            if self.path:
-                transcript = Transcript(self.path, *self._place)
-                try:
-                    for message in messages:
-                        transcript.write_message(message)
-                finally:
-                    transcript.close()
-        except (OSError, UsageError) as error:
+            transcript = Transcript(self.path, *self._place)
+            try:
+                for message in (*(each for item in items for each in _messages(item)), *further):
+                    transcript.write_message(message)
+            finally:
+                transcript.close()
+        except (OSError, UsageError, ValueError, TypeError, RecursionError) as error:
             say(f"the transcript of session {self._place[0]} cannot be written: {error}")
             self.path = ""  # no gate may rely on a part of it
 
@@ -104,7 +108,7 @@ def _messages(item: _Fields) -> Iterator[Message]:
         yield Reply((ToolUse(uuid.uuid4().hex, "TodoWrite", {"todos": entries}),))
     else:
         yield Reply(tuple(_tool_uses(identity, item)))
-        if item.get("status") in ("completed", "failed"):
+        if item.get("status") in _ENDED:
             is_error = item["status"] == "failed" or _exit_code(item.get("rawOutput")) not in (None, 0)
             yield ToolResults((ToolResult(identity, _result_text(item), is_error),))
 

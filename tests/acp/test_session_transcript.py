@@ -1,0 +1,60 @@
+"""What the transcript of an ACP session has of what the agent tells."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turngate.acp.session_transcript import SessionTranscript
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": words}}
+
+
+def call(identity: str, **fields: Any) -> dict[str, Any]:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": identity, **fields}
+
+
+def test_a_turn_is_written_in_its_order_with_the_calls_as_they_ended(tmp_path: Path) -> None:
+    transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    transcript.add_prompt("do it")
+    for update in (
+        text("I "),
+        text("look."),
+        call("1", kind="execute", title="`ls`", status="in_progress"),
+        call("2", kind="edit", locations=[{"path": "a.py"}], status="completed"),
+        call("1", rawOutput={"exit_code": 1, "output": "no"}, status="completed"),
+        text("Done."),
+        {"sessionUpdate": "plan", "entries": [{"content": "all", "status": "completed"}]},
+    ):
+        transcript.add(update, is_replay=False)
+    transcript.end_turn({})
+    records = map(json.loads, Path(transcript.path).read_text().splitlines())
+    contents = [record["message"]["content"] for record in records if "message" in record]
+    blocks = [block for content in contents[1:] for block in content]
+    assert contents[0] == "do it"
+    assert [block.get("text", block.get("input", block.get("content"))) for block in blocks] == [
+        "I look.",
+        {"command": "ls"},
+        "no",
+        {"file_path": "a.py"},
+        "",
+        "Done.",
+        {"todos": [{"content": "all", "status": "completed"}]},
+    ]
+    assert [block["is_error"] for block in blocks if "is_error" in block] == [True, False]
+    assert transcript.last_text == "Done."
+
+
+def test_a_transcript_that_cannot_be_written_is_named_and_no_gate_gets_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    transcript = SessionTranscript(str(tmp_path / "file" / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    transcript.add_prompt("do it")
+    transcript.add(text("Done."), is_replay=False)
+    transcript.end_turn({})
+    assert (transcript.path, transcript.last_text) == ("", "Done.")
+    assert capsys.readouterr().err.startswith("turngate acp: the transcript of session s cannot be written: ")
