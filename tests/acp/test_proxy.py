@@ -479,8 +479,10 @@ def test_a_line_of_10_mb_passes(project: Path, tmp_path: Path) -> None:
         b'{"method": "session/update", "params": {"sessionId": "session-1", "update": null}}',
         b'{"method": "session/update", "params": {"sessionId": "session-1", "update": {"sessionUpdate": []}}}',
         b'{"method": "session/update", "params": [1]}',
-        b'{"method": "session/update", "params": {"sessionId": "session-1", "update": {"sessionUpdate": "tool_call",'
-        b' "toolCallId": [], "kind": {}, "status": "completed", "rawInput": 5, "content": [5], "title": {}}}}',
+        (
+            b'{"method": "session/update", "params": {"sessionId": "session-1", "update": {"sessionUpdate": "tool_call",'
+            b' "toolCallId": [], "kind": {}, "status": "completed", "rawInput": 5, "content": [5], "title": {}}}}'
+        ),
         b'{"method": "session/update", "params": {"sessionId": "session-1", "update": {"sessionUpdate": "usage_update",'
         b' "used": ' + b"9" * 4300 + b"}}}",
         b'{"method": "session/prompt", "id": 1, "params": {"sessionId": "session-1", "prompt": 5}}',
