@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.acp.line_editor import PROXY, Editor, editor_of, prompts_of, received, started
+from tests.acp.line_editor import AGENT, PROXY, Editor, editor_of, prompts_of, received, started
 from tests.support.builders import stop_hooks, write_settings
 from turngate.acp.proxy import READ_BYTES, Proxy, Session
 from turngate.acp.session_transcript import SessionTranscript
@@ -501,6 +501,20 @@ def test_a_hostile_line_passes_and_the_stop_is_checked(line: bytes, project: Pat
         found = verdict(editor.answer_to(editor.start_prompt(session, identity="mine")))
         assert line + b"\n" in editor.lines
     assert found["continuations"] > 0  # 3 if the agent calls a tool each time
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
+def test_an_editor_that_reads_no_log_has_its_stops_checked(
+    closed: str, project: Path, tmp_path: Path
+) -> None:
+    write_settings(project, "turngate", stop_hooks(NOT_YET))
+    (tmp_path / "script.json").write_text(json.dumps([DONE]))
+    agent = [sys.executable, str(AGENT), str(tmp_path / "script.json")]
+    with started(["sh", "-c", f'exec "$@" {closed}', "sh", *PROXY, *agent]) as editor:
+        editor.request("initialize", {"protocolVersion": 2})  # a line of the log
+        assert verdict(editor.prompt(editor.open(project)))["continuations"] == 1
+        assert editor.close() == 0
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in editor.lines)
 
 
 def test_a_huge_id_is_kept(project: Path, tmp_path: Path) -> None:

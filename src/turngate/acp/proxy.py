@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from turngate.acp import say
+from turngate.acp import log, say
 from turngate.acp.session_transcript import SessionTranscript
 from turngate.aio.threads import run_in_thread
 from turngate.hosts.host import HostAnswer
@@ -61,7 +61,7 @@ class Session:
             exited = await run_process(
                 HOOK, cwd=os.getcwd(), env=os.environ, stdin=event, live=HookRunContext()
             )
-            sys.stderr.write(exited.stderr)
+            log(exited.stderr)
             if not exited.code:
                 return HostAnswer(**{"decision": "allow", **json.loads(exited.stdout or "{}")})
             why = f"exit code {exited.code}"
