@@ -122,7 +122,7 @@ def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
         description="""\
 Print what has changed in definitions and files since they were approved. For a new hook, print its definition,
 the files that its command names, and a list of the other files that an approval covers. Without KEY, print all
-pending hooks. Invisible and misleading characters are shown as <U+202E>.""",
+pending hooks. Invisible and misleading characters are shown as codes, such as <U+202E>.""",
         epilog=EXIT_CODES,
         examples={
             "turngate hooks diff": "everything that is pending",
