@@ -9,8 +9,8 @@ from bench.projects.table import Project
 HEAD = """\
 # Results on real projects
 
-Written by `make projects`: in a copy of each project with its dependencies, [`turngate init --yes`](../how-to/init.md) writes gates, also `untouched`,
-`no-stubs` and `clean`, and sessions of Claude Code are played through `turngate hook`.
+Written by `make projects`: in a copy of each project with its dependencies, [`turngate init --yes --with
+untouched,no-stubs,clean`](../how-to/init.md) writes gates, and sessions of Claude Code are played through `turngate hook`.
 
 - **init** is right if it writes a gate for each check that the project's CI runs, with that command, and no other gate. A person determined what CI runs: one tool for each kind of check, without second tools of the same kind (isort beside ruff), builds, documentation, and tools that could not be installed (phpstan, golangci-lint).
 - **Innocent** sessions: a greeting, a sentence in the README, and a question in the middle of the work. None may be blocked.
