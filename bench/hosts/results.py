@@ -13,8 +13,8 @@ HEAD = """\
 # Results on the real programs
 
 Written by `make hosts`. The [hosts](hosts.md) are installed from npm and run with an empty home folder, a local script plays their model,
-and `turngate install` has added the line. They run headless unless a scenario says otherwise; in their terminal, they may show a notice
-that they do not print. *Requests* are those of the agent to its model.
+and `turngate install` has added the line. They run headless unless a scenario says otherwise; in a terminal, they may show a notice
+that they do not print here. *Requests* are those of the agent to its model.
 
 """
 WORDS = {

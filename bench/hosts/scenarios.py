@@ -323,7 +323,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="the agent empties the settings",
-        shows="the agent is sent back once, because the gate is no longer configured, puts it back, and stops",
+        shows="the agent is sent back once because the gate is no longer configured; it restores the settings, and stops",
         gates={"Stop": CHECKS},
         files=CHECK_FILES,
         script=lambda program: {
@@ -334,7 +334,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="the agent overwrites the script of the gate",
-        shows="the agent is sent back once, because the script was changed, puts it back, and stops",
+        shows="the agent is sent back once because the script was changed; it restores the script, and stops",
         gates={"Stop": CHECKS},
         files=CHECK_FILES,
         script=lambda program: {
@@ -482,7 +482,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a gate that takes 90 seconds, in a program that waits for 60",
-        shows="Turngate answers before: the agent stops, and the user gets a notice that the gate was not enforced",
+        shows="Turngate answers in time: the agent stops, and the user gets a notice that the gate was not enforced",
         gates={"Stop": TAKES_90_S},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},

@@ -9,8 +9,8 @@ from bench.projects.table import Project
 HEAD = """\
 # Results on real projects
 
-Written by `make projects`: in a copy of each project with its dependencies, [`turngate init --yes`](../how-to/init.md) writes gates, also `untouched`,
-`no-stubs` and `clean`, and sessions of Claude Code are played through `turngate hook`.
+Written by `make projects`: in a copy of each project with its dependencies, [`turngate init --yes --with
+untouched,no-stubs,clean`](../how-to/init.md) writes gates, and sessions of Claude Code are played through `turngate hook`.
 
 - **init** is right if it writes a gate for each check that the project's CI runs, with that command, and no other gate. A person determined what CI runs: one tool for each kind of check, without second tools of the same kind (isort beside ruff), builds, documentation, and tools that could not be installed (phpstan, golangci-lint).
 - **Innocent** sessions: a greeting, a sentence in the README, and a question in the middle of the work. None may be blocked.
@@ -90,8 +90,8 @@ def page(projects: Sequence[Project], rows: Mapping[str, Mapping[str, Any]]) -> 
     total = {key: sum(n[key] for n in every) for key in counts({"innocent": [], "faults": []})}
     right = sum(not differences(project, row) for project, row in played)
     summary = (
-        f"{len(played)} projects of {len({project.language for project, _ in played})} languages: `init` right in {right}; "
-        f"{total['innocent blocked']} of {total['innocent']} innocent sessions blocked; of {total['faults']} faults {total['blocked']} blocked, "
+        f"{len(played)} projects in {len({project.language for project, _ in played})} languages: `init` right in {right}; "
+        f"{total['innocent blocked']} of {total['innocent']} innocent sessions blocked; {total['blocked']} of {total['faults']} faults blocked, "
         f"{total['right gate']} by the right gate, {total['shown']} with the error in the reason."
     )
     lines = [
@@ -124,7 +124,7 @@ def page(projects: Sequence[Project], rows: Mapping[str, Mapping[str, Any]]) -> 
         for project, row in played
         for each in (*(f"init: {one}" for one in differences(project, row)), *problems(row))
     ]
-    return HEAD + "\n".join((*lines, "", *(("What was otherwise:", "", *wrong, "") if wrong else ())))
+    return HEAD + "\n".join((*lines, "", *(("Exceptions:", "", *wrong, "") if wrong else ())))
 
 
 def _cell(text: str) -> str:

@@ -190,7 +190,7 @@ def test_a_subagent_has_gates_and_a_count_of_its_own(framework: Any, project: Pa
 
 def test_after_a_handoff_the_last_agent_is_held(framework: Any, project: Path) -> None:
     if not hasattr(framework, "run_handoff"):
-        pytest.skip("does not exist: one agent does not hand the conversation over to another one in a run")
+        pytest.skip("does not exist: in a run, no agent hands the conversation over to another one")
     done = project / "done"
     configure(project, blocks_until(done))
     gates, told = gates_of(framework, project)
@@ -265,7 +265,7 @@ def test_without_async_it_works_in_a_running_event_loop_too(framework: Any, proj
     assert (ran.answer, told) == ("done 2", [])
 
 
-def test_a_cancelled_run_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
+def test_a_canceled_run_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
     configure(project, shell("echo $$ > pid.new; mv pid.new pid; exec sleep 600"))
     gates, _ = gates_of(framework, project)
     file = project / "pid"
@@ -282,9 +282,9 @@ def test_a_cancelled_run_ends_the_gate_that_runs(framework: Any, project: Path) 
     assert (was_cancelled, has_ended(int(file.read_text()))) == (True, True)
 
 
-def test_a_cancelled_stream_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
+def test_a_canceled_stream_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
     if not hasattr(framework, "start_stream"):
-        pytest.skip("does not exist: a stream is cancelled like a run")
+        pytest.skip("does not exist: a stream is canceled like a run")
     configure(project, shell("echo $$ > pid.new; mv pid.new pid; exec sleep 600"))
     gates, _ = gates_of(framework, project)
     file = project / "pid"
@@ -419,7 +419,7 @@ def test_a_gate_that_the_agent_removes_holds(framework: Any, project: Path) -> N
     assert (asyncio.run(framework.run(gates, later)).answer, len(later.asked)) == ("done 4", 2)
 
 
-def test_a_state_folder_that_cannot_be_written_does_not_hold_the_agent_for_ever(
+def test_a_state_folder_that_cannot_be_written_does_not_hold_the_agent_forever(
     framework: Any, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "file").touch()
@@ -430,7 +430,7 @@ def test_a_state_folder_that_cannot_be_written_does_not_hold_the_agent_for_ever(
     assert (ran.answer, bool(told)) == ("done", True)
 
 
-def test_a_failure_of_turngate_is_told_and_does_not_reach_the_program(
+def test_a_failure_of_turngate_is_reported_and_does_not_reach_the_program(
     framework: Any, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(project, NO)

@@ -109,7 +109,7 @@ HOOK_KEYS: Mapping[str, Key] = {
     "strict": row("strict", FLAG, "true: a gate that could not run blocks."),
     "timeout": row("timeout", SECONDS, "Seconds until the hook is killed.", drops_hook=True),
     "id": row("id", TEXT, "A name. The same id in a later file replaces this hook."),
-    "enabled": row("enabled", FLAG, "false: this hook, and an earlier one with the same id, does not run."),
+    "enabled": row("enabled", FLAG, "false: neither this hook nor an earlier one with the same id runs."),
     "mode": row(
         "mode",
         one_of("gate", "observe"),
@@ -118,7 +118,7 @@ HOOK_KEYS: Mapping[str, Key] = {
     "blocking": row(
         "blocking",
         FLAG,
-        "true: a failure of the hook counts as a block. A block without a reason still does not.",
+        "true: a failure of the hook counts as a block. A block without a reason still does not count as one.",
     ),
     "onFailure": row(
         "on_failure",
@@ -239,7 +239,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
     "registry": row(
         "registry",
         STRING,
-        "The URL of a PostgreSQL database, postgresql://USER@HOST/NAME, in which the subagents of all machines are. "
+        "The URL of a PostgreSQL database, postgresql://USER@HOST/NAME, that holds the subagents of all machines. "
         "Only user settings can set it; `TURNGATE_REGISTRY` overrides it.",
         merge="user",
     ),

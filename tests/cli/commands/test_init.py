@@ -507,7 +507,7 @@ def test_gates_are_added_by_their_names(init: Init, package: Path) -> None:
         named("size", **WITH_SIZE),
         named("coverage", min=80),
     ]
-    assert "\ndebug         the added lines contain no breakpoint and no debug print\n" in out
+    assert "\ndebug         the added lines contain no breakpoint or debug print\n" in out
     assert turngate("check", "--project", str(package)) == (
         0,
         ".turngate/settings.json\n14 hooks, no problems\n" + SKIPPED.format("tests, lint, suppressions …"),
@@ -641,7 +641,7 @@ def test_existing_settings_keep_every_character_when_gates_are_added(init: Init,
     assert (code, path.read_text()) == (0, f"{one}{added[0]}{comment}{added[1:]}{rest}")
     assert out.splitlines()[-11:] == [
         "2 gates for .turngate/settings.json:",
-        "debug  the added lines contain no breakpoint and no debug print",
+        "debug  the added lines contain no breakpoint or debug print",
         "todos  the agent's own task list is done",
         "",
         'added to the "Stop" hooks in .turngate/settings.json:',

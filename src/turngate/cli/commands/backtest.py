@@ -44,7 +44,7 @@ PARALLEL_FROM = 20  # transcripts: fewer are read in this process
 def declare(parser: Parser) -> None:
     parser.description = """\
 Ask gates about the stops of earlier conversations in Claude Code, Codex, Gemini CLI, Qwen Code, Copilot CLI and
-`turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or "cannot say", for example if it
+`turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or "cannot say", for example when it
 needs the files as they were then. Each block is shown with the agent's last words and the user's reply. Where the files of a
 stop are recorded (`recordTrees`), the project's approved gates run on them, in a temporary copy; otherwise no command is
 run. A model is asked only with --judges. A block would have changed everything after it: this shows what a gate

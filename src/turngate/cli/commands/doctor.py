@@ -55,7 +55,7 @@ def declare(parser: Parser) -> None:
         "it looks for programs and copies projects here: run it there, or `turngate gates run --ssh` here"
     )
     parser.description = """\
-Explain why each hook will or won't run, or won't do what you meant, one line per hook, and what to do about it.
+Explain, in one line per hook, why it will or won't run, or won't do what you meant, and what to do about it.
 With --prove, run each gate of a stop in a temporary copy of the project: first as it is, then with a
 failure that it should find (a failing test, an open checklist item, a dirty tree).
 With --host, also examine the settings of an agent program: whether `turngate hook` is there and will run (trust,

@@ -15,7 +15,7 @@ _WIDTHS = {"WORKER": 8, "HOST": 16, "VERSION": 8, "SLOTS": 5, "BEAT": 10}
 def declare(parser: Parser) -> None:
     parser.description = """\
 List the workers of the registry in PostgreSQL: the machine of each, its version, how many subagents it runs at once, when
-it last showed that it lives, and what it offers: its project and its labels."""
+it last showed that it is alive, and what it offers: its project and its labels."""
     parser.epilog = f"""\
 Exit codes:
   0   printed

@@ -53,7 +53,7 @@ async def check_debug(context: GateContext) -> Decision:
 
 DEBUG = Gate(
     name="debug",
-    summary="the added lines contain no breakpoint and no debug print",
+    summary="the added lines contain no breakpoint or debug print",
     check=check_debug,
     options=FILTERS,
     record=record_files,

@@ -1,4 +1,4 @@
-"""The gate `suppressions`: the added lines silence no linter and no type checker."""
+"""The gate `suppressions`: the added lines silence no linter or type checker."""
 
 import re
 
@@ -31,7 +31,7 @@ async def check_suppressions(context: GateContext) -> Decision:
 
 SUPPRESSIONS = Gate(
     name="suppressions",
-    summary="the added lines silence no linter and no type checker",
+    summary="the added lines silence no linter or type checker",
     check=check_suppressions,
     options=FILTERS,
     record=record_files,

@@ -14,7 +14,8 @@ Run an agent that speaks the Agent Client Protocol (ACP), and check its stops. A
 the agent's own. Every message passes through unchanged. When the agent has answered a prompt, the hooks and gates of
 .turngate and .mux are asked, as `turngate hook` asks them; if one blocks, the agent gets the reason as its next prompt.
 
-If `turngate hook` is installed in the agent program itself and will run, the stops are left to it; stderr says so."""
+If `turngate hook` is installed in the agent program itself and will run, this command leaves the stops to it, and
+says so on stderr."""
     parser.epilog = f"""\
 Examples:
   turngate install zed --agent 'opencode acp'      let Zed start an agent behind this command

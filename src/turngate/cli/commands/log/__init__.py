@@ -31,7 +31,7 @@ from turngate.state.paths import session_folder, state_folder
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show what the hooks of a session did: every hook run, every verdict, every turn that ended in a way other than
+Show what the hooks of a session did: every hook run, every verdict, every turn that did not end as
 "allowed" (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the date,
 the project and the session. `turngate stats` counts across all sessions."""
     parser.epilog = f"""\
@@ -59,8 +59,8 @@ Exit codes:
         "id",
         nargs="?",
         metavar="ID",
-        help="the beginning of the id of a session, or of a subagent in it (default: the session whose hooks ran most recently,\n"
-        "in this project or, if none ran in it, in any)",
+        help="the beginning of the id of a session, or of a subagent in it (default: the session\n"
+        "of this project whose hooks ran most recently or, if none ran here, of any project)",
     )
     add("--session", metavar="ID", help="the same as ID")
     add(

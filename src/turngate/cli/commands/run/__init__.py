@@ -90,7 +90,7 @@ Exit codes:
         "--subagents",
         choices=["here", "workers"],
         default="here",
-        help="where they run, unless their agent type says it: in this process (default), or on `turngate worker`s",
+        help="where subagents run, unless their agent type says where: in this process (default), or on `turngate worker`s",
     )
     add_hook_options(parser)
     add("--no-hooks", action="store_true", help="run no hooks at all")

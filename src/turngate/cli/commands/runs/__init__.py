@@ -39,7 +39,7 @@ from turngate.subagents.other_processes import is_for_workers
 from turngate.subagents.registry import Registry
 from turngate.subagents.steering import check_steer, request_steer
 
-_ID: Mapping[str, Any] = {"metavar": "ID", "help": "the beginning of its id"}
+_ID: Mapping[str, Any] = {"metavar": "ID", "help": "the subagent: the beginning of its id"}
 EXIT_CODES = f"""\
 Exit codes:
   0   done

@@ -14,9 +14,10 @@ DRAIN_S = 25.0  # Kubernetes kills a process 30 s after it has asked it to end
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Claim subagents that are for workers from the registry in PostgreSQL, and run them in this project, each in a session of its
+Claim the subagents that the registry in PostgreSQL holds for workers, and run them in this project, each in a session of its
 own. Their gates, approvals, models and keys are those of this machine. A subagent whose gates are not all asked here is
-left to other workers. SIGTERM: claim no more, let those that run finish, and give the others back."""
+left to other workers. On SIGTERM, claim no more, give running subagents time
+to finish (--drain), and give the others back."""
     parser.epilog = f"""\
 Examples:
   turngate worker --slots 4                                  in this project's folder
@@ -46,7 +47,7 @@ Exit codes:
         "--dialect",
         choices=list(DIALECT_NAMES),
         default="turngate",
-        help="that of the sessions (default: turngate)",
+        help="the dialect of the sessions (default: turngate)",
     )
     add("--trust", action="store_true", help="also run hooks that are not approved, as they are now")
     add(
@@ -54,14 +55,14 @@ Exit codes:
         choices=["default", "acceptEdits", "plan", "bypassPermissions"],
         default="bypassPermissions",
         metavar="MODE",
-        help="what subagents may do at most: the stricter of it and their session's mode counts (default: %(default)s)",
+        help="the most that subagents may do: the stricter of this mode and their session's counts (default: %(default)s)",
     )
     add(
         "--drain",
         type=float,
         default=DRAIN_S,
         metavar="S",
-        help="seconds that running subagents have after SIGTERM (default: %(default)g)",
+        help="seconds that running subagents have to finish after SIGTERM (default: %(default)g)",
     )
     add(
         "--local-postgres",
