@@ -284,7 +284,7 @@ def test_a_canceled_run_ends_the_gate_that_runs(framework: Any, project: Path) -
 
 def test_a_canceled_stream_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
     if not hasattr(framework, "start_stream"):
-        pytest.skip("does not exist: a stream is canceled like a run")
+        pytest.skip("does not exist: a stream is cancelled like a run")
     configure(project, shell("echo $$ > pid.new; mv pid.new pid; exec sleep 600"))
     gates, _ = gates_of(framework, project)
     file = project / "pid"
