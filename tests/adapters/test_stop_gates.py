@@ -265,7 +265,7 @@ def test_without_async_it_works_in_a_running_event_loop_too(framework: Any, proj
     assert (ran.answer, told) == ("done 2", [])
 
 
-def test_a_canceled_run_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
+def test_a_cancelled_run_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
     configure(project, shell("echo $$ > pid.new; mv pid.new pid; exec sleep 600"))
     gates, _ = gates_of(framework, project)
     file = project / "pid"
@@ -282,7 +282,7 @@ def test_a_canceled_run_ends_the_gate_that_runs(framework: Any, project: Path) -
     assert (was_cancelled, has_ended(int(file.read_text()))) == (True, True)
 
 
-def test_a_canceled_stream_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
+def test_a_cancelled_stream_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
     if not hasattr(framework, "start_stream"):
         pytest.skip("does not exist: a stream is cancelled like a run")
     configure(project, shell("echo $$ > pid.new; mv pid.new pid; exec sleep 600"))
