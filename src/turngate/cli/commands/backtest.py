@@ -43,20 +43,21 @@ PARALLEL_FROM = 20  # transcripts: fewer are read in this process
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Ask gates about the stops of earlier conversations in Claude Code, Codex, Gemini CLI, Qwen Code, Copilot CLI and
-`turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or "cannot say", for example if it
-needs the files as they were then. Each block is shown with the agent's last words and the user's reply. Where the files of a
-stop are recorded (`recordTrees`), the project's approved gates run on them, in a temporary copy; otherwise no command is
-run. A model is asked only with --judges. A block would have changed everything after it: this shows what a gate
-would have answered, not what would have happened next."""
+Ask gates about the stops of earlier conversations in Claude Code, Codex, Gemini CLI, Qwen Code, Copilot CLI
+and `turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or
+"cannot say", for example if it needs the files as they were then. Each block is shown with the agent's last
+words and the user's reply. If the files of a stop were recorded (`recordTrees`), the project's approved
+gates run on them, in a temporary copy; otherwise no command is run. A model is asked only with --judges. A
+block would have changed everything after it, so this shows what a gate would have answered, not what would
+have happened next."""
     parser.epilog = f"""\
 Examples:
   turngate backtest                       this project's gates, at its stops of the last 30 days
   turngate backtest evidence todos        ready-made gates, before you configure them
   turngate backtest --all --since 1w      the stops of the last week, in all folders
-  turngate backtest --against old.json    what the current settings would block and the old ones would not, and the reverse
+  turngate backtest --against old.json    what only the current or only the old settings would block
   turngate backtest evidence --transcripts ~/.claude/projects/*/*.jsonl
-  turngate backtest --judges              ask prompt hooks and judges too, after showing the number of tokens and the price
+  turngate backtest --judges              also ask models, after showing the tokens and the price
 
 Exit codes:
   0   printed
@@ -80,7 +81,7 @@ Exit codes:
     add("--transcripts", nargs="+", metavar="FILE", help=files)
     asked = "also ask models, once you have seen the number of tokens and the price"
     add("--judges", action="store_true", help=asked)
-    add("--yes", action="store_true", help="with --judges: do not wait for your confirmation")
+    add("--yes", action="store_true", help="with --judges: do not ask for confirmation")
     add_json_option(parser)
 
 

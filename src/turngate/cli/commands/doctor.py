@@ -55,12 +55,12 @@ def declare(parser: Parser) -> None:
         "it looks for programs and copies projects here: run it there, or `turngate gates run --ssh` here"
     )
     parser.description = """\
-Explain why each hook will or won't run, or won't do what you meant, one line per hook, and what to do about it.
-With --prove, run each gate of a stop in a temporary copy of the project: first as it is, then with a
-failure that it should find (a failing test, an open checklist item, a dirty tree).
-With --host, also examine the settings of an agent program: whether `turngate hook` is there and will run (trust,
-timeout, program), and which other stop hooks cannot block. Below that come the hooks that
-`turngate hook` runs: those of `.turngate` and `.mux`."""
+Print one line per hook: whether it will run and do what you meant and, if not, why and what to do about it.
+With --prove, run each gate of a stop in a temporary copy of the project: first as it is, then with a failure
+that it should find (a failing test, an open checklist item, a dirty tree). With --host, also examine the
+settings of an agent program: whether `turngate hook` is there and will run (trust, timeout, program), and
+which other stop hooks cannot block. The list then shows the hooks that `turngate hook` runs: those of
+`.turngate` and `.mux`."""
     parser.epilog = f"""\
 Examples:
   turngate doctor                every hook of this project, and yours
@@ -71,7 +71,7 @@ Examples:
 Exit codes:
   0   every hook will run
   1   there are problems, but every gate will run and hold
-  13  a gate will not run or hold, did not block with --prove, could not be loaded, or HOST does not run Turngate
+  13  a gate will not run or hold, could not be loaded, or failed --prove; or HOST does not run Turngate
   {EXIT_USAGE}
   {EXIT_ERRORS_AND_SIGNALS}"""
     add_project_options(parser)

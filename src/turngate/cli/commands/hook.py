@@ -292,9 +292,9 @@ It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .
 own format: the agent may stop, or it continues with the reason. It does not run the hooks of .claude: Claude Code,
 Copilot and Cursor run those themselves.
 
-A hook can send the agent back at most `limit` times (default 3), no matter how many the program itself allows. Each agent of
-each session has its own count. It resets when the agent is allowed to stop, on the next prompt, or after 30 idle
-minutes.
+A hook can send the agent back at most `limit` times (default 3), however many the program itself allows. Each
+agent of each session has its own count, which resets when the agent is allowed to stop, on the next prompt, or
+after 30 idle minutes.
 
 Options:
   --host HOST          the program: {", ".join(HOSTS)} (default: recognized from its input)
@@ -314,6 +314,6 @@ Exit codes:
   0   there is an answer on stdout; an empty one means that the agent may stop
   1   wrong usage, no event on stdin, or an internal error: stdout is empty
   2   with --exit-code, and in Kimi Code: the agent must not stop; the reason is on stderr
-  64  a command that the agent ran passed the event on stdin, so nothing was checked or counted
+  64  the event on stdin came from a command that the agent ran, so nothing was checked or counted
   128 + N  ended by signal N: 130 interrupted, 143 terminated
 """

@@ -33,9 +33,9 @@ OPEN, HOME, CLOSE = "\033[?1049h\033[?25l", "\033[H\033[J", "\033[?25h\033[?1049
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show the sessions of all projects in which an agent has stopped in the last 15 minutes, and the gates that are running.
-The screen is updated every second; without a terminal, everything is printed once. A gate appears when it has run for a
-tenth of a second."""
+Show each session, in any project, whose agent has stopped in the last 15 minutes, and the gates that are
+running. The screen is updated every second; without a terminal, everything is printed once. A gate appears
+once it has been running for a tenth of a second."""
     parser.epilog = f"""\
 Examples:
   turngate top           watch; q or Ctrl-C ends it

@@ -10,11 +10,13 @@ KINDS = "read edit delete move search execute think fetch switch_mode other all"
 def declare(parser: Parser) -> None:
     parser.ssh_hint = "it starts the agent here: run it there"
     parser.description = """\
-Run an agent that speaks the Agent Client Protocol (ACP), and check its stops. An editor starts this command instead of
-the agent's own. Every message passes through unchanged. When the agent has answered a prompt, the hooks and gates of
-.turngate and .mux are asked, as `turngate hook` asks them; if one blocks, the agent gets the reason as its next prompt.
+Run an agent that speaks the Agent Client Protocol (ACP), and check its stops. An editor starts this command
+instead of the agent's own. Every message passes through unchanged. When the agent has answered a prompt, the
+hooks and gates of .turngate and .mux run as in `turngate hook`; if one blocks, the agent gets the reason as
+its next prompt.
 
-If `turngate hook` is installed in the agent program itself and will run, the stops are left to it; stderr says so."""
+If `turngate hook` is installed in the agent program itself and will run, it checks the stops; stderr says
+so."""
     parser.epilog = f"""\
 Examples:
   turngate install zed --agent 'opencode acp'      let Zed start an agent behind this command

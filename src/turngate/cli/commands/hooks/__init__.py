@@ -90,8 +90,8 @@ def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
         "list",
         summary="print all hooks (the default)",
         description="""\
-Print every hook, with the reason if it is pending, and the hooks that were approved earlier but are no longer
-configured. The last run, its result and the mean time come from this project's journals.""",
+Print every hook, with the reason if it is pending, and the hooks that were approved earlier but are no
+longer configured. The last run, its result and the mean time come from this project's journals.""",
         epilog=EXIT_CODES,
         examples={"turngate hooks list": "all hooks", "turngate hooks list --json": "for programs"},
     )
@@ -107,7 +107,7 @@ configured. The last run, its result and the mean time come from this project's 
         },
     )
     one_hook.add_argument(
-        "key", metavar="KEY", help="its name in the list: its id, or its event and position"
+        "key", metavar="KEY", help="the hook's name in the list: its id, or its event and position"
     )
     for parser in (all_hooks, one_hook):
         add_place_options(parser, of_action=True)
@@ -120,9 +120,9 @@ def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
         "diff",
         summary="print what has changed since it was approved",
         description="""\
-Print what has changed in definitions and files since they were approved. For a new hook, print its definition,
-the files that its command names, and a list of the other files that an approval covers. Without KEY, print all
-pending hooks. Invisible and misleading characters are shown as <U+202E>.""",
+Print what has changed in definitions and files since they were approved. For a new hook, print its
+definition, the files that its command names, and a list of the other files that an approval covers. Without
+KEY, print all pending hooks. Invisible and misleading characters are shown as <U+202E>.""",
         epilog=EXIT_CODES,
         examples={
             "turngate hooks diff": "everything that is pending",
@@ -144,8 +144,8 @@ def _add_approve_and_reject(actions: "argparse._SubParsersAction[Parser]") -> No
         "approve",
         summary="let hooks run as they are now",
         description="""\
-Print what has changed, ask, and let the hooks run exactly as printed. If a file changes before you answer, nothing is
-approved. Approvals are stored in the state folder, never in the project.""",
+Print what has changed, ask, and let the hooks run exactly as printed. If a file changes before you answer,
+nothing is approved. Approvals are stored in the state folder, never in the project.""",
         examples={
             "turngate hooks approve tests": "one hook",
             "turngate hooks approve --all": "everything that is pending",
@@ -159,7 +159,7 @@ Exit codes:
     )
     approve.add_argument("keys", nargs="*", metavar="KEY", help="the hooks")
     approve.add_argument("--all", action="store_true", dest="every", help="all hooks that are pending")
-    approve.add_argument("--yes", action="store_true", help="do not ask; necessary without a terminal")
+    approve.add_argument("--yes", action="store_true", help="do not ask; required without a terminal")
     add_place_options(approve, of_action=True)
     reject = add_command(
         actions,

@@ -31,9 +31,9 @@ from turngate.state.paths import session_folder, state_folder
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show what the hooks of a session did: every hook run, every verdict, every turn that ended in a way other than
-"allowed" (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the date,
-the project and the session. `turngate stats` counts across all sessions."""
+Show what the hooks of a session did: every hook run, every verdict, every turn that ended in a way other
+than "allowed" (capped, stalled, halted, interrupt …), and every warning about plugins and subagents.
+Headings give the date, the project and the session. `turngate stats` counts across all sessions."""
     parser.epilog = f"""\
 Examples:
   turngate log                     the session of this project whose hooks ran most recently
@@ -60,7 +60,7 @@ Exit codes:
         nargs="?",
         metavar="ID",
         help="the beginning of the id of a session, or of a subagent in it (default: the session whose hooks ran most recently,\n"
-        "in this project or, if none ran in it, in any)",
+        "in this project, or in any project if none ran in this one)",
     )
     add("--session", metavar="ID", help="the same as ID")
     add(

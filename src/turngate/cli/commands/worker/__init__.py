@@ -14,21 +14,22 @@ DRAIN_S = 25.0  # Kubernetes kills a process 30 s after it has asked it to end
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Claim subagents that are for workers from the registry in PostgreSQL, and run them in this project, each in a session of its
-own. Their gates, approvals, models and keys are those of this machine. A subagent whose gates are not all asked here is
-left to other workers. SIGTERM: claim no more, let those that run finish, and give the others back."""
+Claim subagents that are marked for workers in the PostgreSQL registry, and run them in this project, each in
+its own session. Their gates, approvals, models and keys are those of this machine. If some gates of a
+subagent would not be asked here, it is left to other workers. After SIGTERM, claim no more subagents, give
+the running ones --drain seconds to finish, and return the others to the registry."""
     parser.epilog = f"""\
 Examples:
   turngate worker --slots 4                                  in this project's folder
   turngate worker --label gpu --project ssh://me@build/srv/app
-  turngate run --subagents workers -p '…'                    a session whose subagents are for workers
+  turngate run --subagents workers -p '…'                    a session whose subagents run on workers
 
 Exit codes:
   0   drained: after SIGTERM every subagent has ended
   64  wrong usage, or the registry cannot be used
   {EXIT_INTERNAL}
   {EXIT_ALL_SIGNALS};
-           what had not finished was given back"""
+           unfinished subagents were given back"""
     add = parser.add_argument
     add("--slots", type=_slots, default=1, metavar="N", help="subagents at once (default: %(default)s)")
     add(
@@ -46,7 +47,7 @@ Exit codes:
         "--dialect",
         choices=list(DIALECT_NAMES),
         default="turngate",
-        help="that of the sessions (default: turngate)",
+        help="the dialect of the sessions (default: turngate)",
     )
     add("--trust", action="store_true", help="also run hooks that are not approved, as they are now")
     add(
@@ -54,14 +55,14 @@ Exit codes:
         choices=["default", "acceptEdits", "plan", "bypassPermissions"],
         default="bypassPermissions",
         metavar="MODE",
-        help="what subagents may do at most: the stricter of it and their session's mode counts (default: %(default)s)",
+        help="the most that subagents may do: the stricter of this mode and their session's applies (default: %(default)s)",
     )
     add(
         "--drain",
         type=float,
         default=DRAIN_S,
         metavar="S",
-        help="seconds that running subagents have after SIGTERM (default: %(default)g)",
+        help="seconds that running subagents have to finish after SIGTERM (default: %(default)g)",
     )
     add(
         "--local-postgres",
