@@ -55,7 +55,7 @@ Examples:
   turngate goal "the README explains every option"       a model judges it
   turngate goal "CI is green" --proof "gh pr checks" --for 3fa9
   turngate goal                                          what is set, since when, and the last reason
-  turngate goal pause                                    let the agent stop for now, until `turngate goal resume`
+  turngate goal pause                                    let the agent stop, until `turngate goal resume`
   turngate goal clear                                    drop it
 
 Exit codes:

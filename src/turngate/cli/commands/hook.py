@@ -288,16 +288,17 @@ def _help_text() -> str:
 usage: turngate hook [--host HOST] [--project DIR] [--timeout SECONDS] [--exit-code]
 
 Runs as a stop hook inside another agent program. `turngate install HOST` adds it to that program's settings.
-It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .mux, and answers in the program's
-own format: the agent may stop, or it continues with the reason. It does not run the hooks of .claude: Claude Code,
-Copilot and Cursor run those themselves.
+It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .mux, and answers in the
+program's own format: the agent may stop, or it continues with the reason. It does not run the hooks of
+.claude: Claude Code, Copilot and Cursor run those themselves.
 
 A hook can send the agent back at most `limit` times (default 3), however many the program itself allows. Each
-agent of each session has its own count, which resets when the agent is allowed to stop, on the next prompt, or
-after 30 idle minutes.
+agent of each session has its own count, which resets when the agent is allowed to stop, on the next prompt,
+or after 30 idle minutes.
 
 Options:
-  --host HOST          the program: {", ".join(HOSTS)} (default: recognized from its input)
+  --host HOST          the program (default: recognized from its input):
+                       {", ".join(HOSTS)}
   --project DIR        the project's folder (default: the nearest one with settings, upward
                        from the folder that the program names)
   --timeout SECONDS    time limit for all hooks together (default: {OWN_TIMEOUT_S:g}; in Qwen Code: 55)

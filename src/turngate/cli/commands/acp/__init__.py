@@ -25,7 +25,8 @@ Examples:
                                                    one turn without an editor, for CI
 
 Exit codes:
-  0   with --prompt: the agent stopped, and no hook blocks; without it: the agent's own exit code, but 1 instead of 2
+  0   with --prompt: the agent stopped, and no hook blocks;
+      without it: the agent's own exit code, but 1 instead of 2
   10  with --prompt: a hook still blocks: the limit is reached, or nothing changed (capped, stalled)
   11  with --prompt: halted by a hook
   12  with --prompt: the agent waits for the user

@@ -63,7 +63,8 @@ Examples:
 Exit codes:
   0   all passed
   1   a gate failed
-  13  no gate failed, but one could not run, is not approved or could not be loaded, or there are no gates; 0 with --lenient
+  13  no gate failed, but one could not run, is not approved or could not be loaded, or there are no gates;
+      0 with --lenient
   {EXIT_USAGE}, including an unknown gate
   {EXIT_ERRORS_AND_SIGNALS}""",
     )

@@ -17,7 +17,7 @@ def declare(parser: Parser) -> None:
 Claim subagents that are marked for workers in the PostgreSQL registry, and run them in this project, each in
 its own session. Their gates, approvals, models and keys are those of this machine. If some gates of a
 subagent would not be asked here, it is left to other workers. After SIGTERM, claim no more subagents, give
-the running ones --drain seconds to finish, and return the others to the registry."""
+running ones --drain seconds to finish, and give back those that have not finished."""
     parser.epilog = f"""\
 Examples:
   turngate worker --slots 4                                  in this project's folder
