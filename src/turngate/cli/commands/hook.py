@@ -292,9 +292,9 @@ It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .
 program's own format: the agent may stop, or it continues with the reason. It does not run the hooks of
 .claude: Claude Code, Copilot and Cursor run those themselves.
 
-A hook can send the agent back at most `limit` times (default 3), however many the program itself allows. Each
-agent of each session has its own count, which resets when the agent is allowed to stop, on the next prompt,
-or after 30 idle minutes.
+A hook can send the agent back at most `limit` times (default 3), however many the program itself allows.
+Each agent of each session has its own count, which resets when the agent is allowed to stop, on the next
+prompt, or after 30 idle minutes.
 
 Options:
   --host HOST          the program (default: recognized from its input):

@@ -100,9 +100,8 @@ Exit codes:
 def _declare_uninstall(parser: Parser) -> None:
     parser.description = """\
 Remove what `turngate install` wrote. A file that has not changed since is restored byte for byte, or removed
-if
-`install` created it. You see the difference first, and confirm it with one key. Only a person can uninstall:
-in a process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
+if `install` created it. You see the difference first, and confirm it with one key. Only a person can
+uninstall: in a process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
     parser.epilog = f"""\
 Examples:
   turngate uninstall claude            from your own settings, or those of this project
