@@ -54,9 +54,9 @@ Examples:
   turngate backtest                       this project's gates, at its stops of the last 30 days
   turngate backtest evidence todos        ready-made gates, before you configure them
   turngate backtest --all --since 1w      the stops of the last week, in all folders
-  turngate backtest --against old.json    what the current settings would block and the old ones would not, and the reverse
+  turngate backtest --against old.json    what only the current or only the old settings would block
   turngate backtest evidence --transcripts ~/.claude/projects/*/*.jsonl
-  turngate backtest --judges              ask prompt hooks and judges too, after showing the number of tokens and the price
+  turngate backtest --judges              also ask models, after showing the tokens and the price
 
 Exit codes:
   0   printed
@@ -80,7 +80,7 @@ Exit codes:
     add("--transcripts", nargs="+", metavar="FILE", help=files)
     asked = "also ask models, once you have seen the number of tokens and the price"
     add("--judges", action="store_true", help=asked)
-    add("--yes", action="store_true", help="with --judges: do not wait for your confirmation")
+    add("--yes", action="store_true", help="with --judges: do not ask for confirmation")
     add_json_option(parser)
 
 

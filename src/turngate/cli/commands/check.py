@@ -37,7 +37,8 @@ def declare(parser: Parser) -> None:
     parser.description = """\
 Report what will not work in the project's settings, with file, event, position and field, and how to fix it.
 A problem is an error (a hook does not run), a warning (it does not do what it seems to) or a note (it works
-here, but perhaps not elsewhere). Hooks that are not approved are listed too; they do not change the exit code."""
+here, but perhaps not elsewhere). Hooks that are not approved are listed too; they do not change the exit
+code."""
     parser.epilog = f"""\
 Examples:
   turngate check                     this project

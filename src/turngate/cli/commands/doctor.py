@@ -71,7 +71,8 @@ Examples:
 Exit codes:
   0   every hook will run
   1   there are problems, but every gate will run and hold
-  13  a gate will not run or hold, did not block with --prove, could not be loaded, or HOST does not run Turngate
+  13  a gate will not run or hold, could not be loaded, or did not block with --prove;
+      or HOST does not run Turngate
   {EXIT_USAGE}
   {EXIT_ERRORS_AND_SIGNALS}"""
     add_project_options(parser)

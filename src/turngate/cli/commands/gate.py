@@ -227,9 +227,9 @@ Examples:
 
 Exit codes:
   0   with a hook's JSON on stdin: the answer is the JSON on stdout; without it: passed
-  1   without a hook's JSON: failed, or could not run; always: wrong usage, internal error
+  1   wrong usage or internal error; without a hook's JSON, also: failed, or could not run
   2   only with --exit-code: a block, with its reason on stderr
-  64  a command that the agent ran passed an event of its session on stdin, so nothing was checked"""
+  64  the event on stdin came from a command that the agent ran in that session, so nothing was checked"""
 
 
 def _help_of(gate: Gate) -> str:

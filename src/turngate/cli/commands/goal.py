@@ -44,17 +44,18 @@ NO_JUDGE = "a goal needs --proof CMD, or a model that judges it, such as `turnga
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Set a goal for one session: its agent may not stop until the goal is met. A command proves it (--proof), or a model judges
-the conversation. It applies in `turngate run` and in every program that runs `turngate hook`. Its blocks count toward the
-limit of continuations, like those of any gate. It is cleared when it is met, by `turngate goal clear`, or when you write
-"forget the goal" in the conversation. Without arguments, show what is set. Only a person can set, pause or clear a goal."""
+Set a goal for one session: its agent may not stop until the goal is met. A command proves that it is met
+(--proof), or a model judges the conversation. A goal applies in `turngate run` and in every program that
+runs `turngate hook`. Its blocks count toward the limit of continuations, like those of any gate. It is
+cleared when it is met, when you run `turngate goal clear`, or when you write "forget the goal" in the
+conversation. Without arguments, show what is set. Only a person can set, pause or clear a goal."""
     parser.epilog = f"""\
 Examples:
   turngate goal "all tests pass" --proof "pytest -q"     for the session here, or the next one
   turngate goal "the README explains every option"       a model judges it
   turngate goal "CI is green" --proof "gh pr checks" --for 3fa9
   turngate goal                                          what is set, since when, and the last reason
-  turngate goal pause                                    let the agent stop for now, until `turngate goal resume`
+  turngate goal pause                                    let the agent stop, until `turngate goal resume`
   turngate goal clear                                    drop it
 
 Exit codes:

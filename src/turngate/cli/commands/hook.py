@@ -288,16 +288,17 @@ def _help_text() -> str:
 usage: turngate hook [--host HOST] [--project DIR] [--timeout SECONDS] [--exit-code]
 
 Runs as a stop hook inside another agent program. `turngate install HOST` adds it to that program's settings.
-It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .mux, and answers in the program's
-own format: the agent may stop, or it continues with the reason. It does not run the hooks of .claude: Claude Code,
-Copilot and Cursor run those themselves.
+It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .mux, and answers in the
+program's own format: the agent may stop, or it continues with the reason. It does not run the hooks of
+.claude: Claude Code, Copilot and Cursor run those themselves.
 
-A hook can send the agent back at most `limit` times (default 3), no matter how many the program itself allows. Each agent of
-each session has its own count. It resets when the agent is allowed to stop, on the next prompt, or after 30 idle
-minutes.
+A hook can send the agent back at most `limit` times (default 3), however many the program itself allows.
+Each agent of each session has its own count, which resets when the agent is allowed to stop, on the next
+prompt, or after 30 idle minutes.
 
 Options:
-  --host HOST          the program: {", ".join(HOSTS)} (default: recognized from its input)
+  --host HOST          the program (default: recognized from its input):
+                       {", ".join(HOSTS)}
   --project DIR        the project's folder (default: the nearest one with settings, upward
                        from the folder that the program names)
   --timeout SECONDS    time limit for all hooks together (default: {OWN_TIMEOUT_S:g}; in Qwen Code: 55)
@@ -314,6 +315,6 @@ Exit codes:
   0   there is an answer on stdout; an empty one means that the agent may stop
   1   wrong usage, no event on stdin, or an internal error: stdout is empty
   2   with --exit-code, and in Kimi Code: the agent must not stop; the reason is on stderr
-  64  a command that the agent ran passed the event on stdin, so nothing was checked or counted
+  64  the event on stdin came from a command that the agent ran, so nothing was checked or counted
   128 + N  ended by signal N: 130 interrupted, 143 terminated
 """

@@ -75,9 +75,10 @@ def declare(parser: Parser) -> None:
 
 def _declare_install(parser: Parser) -> None:
     parser.description = """\
-Add a line with `turngate hook` to the settings of an agent program, the host. From then on, the host runs the hooks of
-.turngate and .mux at every stop. Everything else in its settings stays, comments and order included. You see the
-difference first, and confirm it with one key. Without HOST, list the hosts and the files that have this line."""
+Add a line with `turngate hook` to the settings of an agent program, the host. From then on, the host runs
+the hooks of .turngate and .mux at every stop. Everything else in its settings stays, comments and order
+included. You see the difference first, and confirm it with one key. Without HOST, list the hosts and the
+files that have this line."""
     parser.epilog = f"""\
 Examples:
   turngate install claude               for you, in every project, subfolder and worktree
@@ -98,9 +99,9 @@ Exit codes:
 
 def _declare_uninstall(parser: Parser) -> None:
     parser.description = """\
-Remove what `turngate install` wrote. A file that has not changed since is restored byte for byte, or removed if
-`install` created it. You see the difference first, and confirm it with one key. Only a person can uninstall:
-in a process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
+Remove what `turngate install` wrote. A file that has not changed since is restored byte for byte, or removed
+if `install` created it. You see the difference first, and confirm it with one key. Only a person can
+uninstall: in a process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
     parser.epilog = f"""\
 Examples:
   turngate uninstall claude            from your own settings, or those of this project

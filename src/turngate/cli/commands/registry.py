@@ -9,8 +9,9 @@ from turngate.state.paths import REGISTRY_URL
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Create or update the registry of subagents in the PostgreSQL database of TURNGATE_REGISTRY, or of `registry` in your
-settings: the schema `turngate` and two roles. Run it as the owner of the database, who must have the right to create roles."""
+Create or update the registry of subagents: the schema `turngate` and two roles, in the PostgreSQL database
+that TURNGATE_REGISTRY or `registry` in your settings names. Run it as the owner of the database, who must
+have the right to create roles."""
     parser.epilog = f"""\
 Examples:
   turngate registry init      in the database of TURNGATE_REGISTRY

@@ -34,10 +34,10 @@ NOT_RECORDED = '`"recordTrees": true` in your own settings records the files of 
 
 def declare(parser: Parser) -> None:
     parser.description = f"""\
-Check an earlier stop again. The project's files are checked out into a temporary copy as they were at that stop, and the
-gates run there as they are configured and approved now. The report says whether each gate gives the same answer as before.
-A gate that asks a model or acts outside the project runs only if you name it. The files of a stop are kept for {KEPT_DAYS}
-days, if `recordTrees` was true in your own settings."""
+Check an earlier stop again. The project's files are checked out into a temporary copy as they were at that
+stop, and the gates run there as they are configured and approved now. The report says whether each gate
+gives the same answer as before. A gate that asks a model or acts outside the project runs only if you name
+it. The files of a stop are kept for {KEPT_DAYS} days, if `recordTrees` was true in your own settings."""
     parser.epilog = f"""\
 Examples:
   turngate replay 3fa9            the stops of this session whose files are recorded
@@ -47,7 +47,7 @@ Examples:
 Exit codes:
   0   the same answers as before, or the stops are listed
   1   a gate answers differently
-  13  a gate that answered at that stop could not run now or is not approved, or the files of the stop are gone
+  13  a gate that answered then could not run now or is not approved, or the files of the stop are gone
   64  wrong usage, including an unknown session, stop or gate
   {EXIT_ERRORS_AND_SIGNALS}"""
     add = parser.add_argument

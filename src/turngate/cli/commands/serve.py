@@ -32,9 +32,10 @@ MAX_PORT = 65535
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show in a browser what the gates did: how often each blocked and how long it took, every session, and every stop with
-the agent's answer, the gates, the verdict and the prompt with which the agent continued. New stops appear at once.
-Only this machine can open the page, and only with the address that is printed. The page changes nothing."""
+Show in a browser what the gates did: how often each blocked and how long it took, every session, and every
+stop with the agent's answer, the gates, the verdict and the prompt with which the agent continued. New stops
+appear at once. Only this machine can open the page, and only with the address that is printed. The page
+changes nothing."""
     parser.epilog = f"""\
 Examples:
   turngate serve                     this project; open the address that is printed
@@ -43,13 +44,13 @@ Examples:
   turngate serve --html gates.html   write a file instead, which needs no server
 
 Exit codes:
-  0   the file is written, or Ctrl-C ended the server
+  0   the file was written, or Ctrl-C ended the server
   64  wrong usage, such as a port that is in use
   {EXIT_ERRORS}
   {EXIT_ALL_SIGNALS.replace("130 interrupted, ", "")}"""
     parser.ssh_hint = LISTED_PROJECT_HINT
     add = parser.add_argument
-    add("--port", type=int, default=0, help="the port (default: any that is free)")
+    add("--port", type=int, default=0, help="the port (default: any free port)")
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add("--all", action="store_true", help="all projects")
     add("--html", metavar="FILE", help="write the page with its data to this file; - prints it")

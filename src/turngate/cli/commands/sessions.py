@@ -33,10 +33,10 @@ MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-List, show or remove earlier conversations of `turngate run`, including those started with -p, and list the sessions of
-other agent programs whose stops Turngate has checked. Each is a folder below ~/.local/state/turngate (or TURNGATE_STATE)
-with the journal of its hooks and, for `turngate run`, the transcript, which `turngate run --resume --session ID` continues.
-`turngate log ID` shows what the hooks did."""
+List, show or remove earlier conversations of `turngate run`, including those started with -p, and list the
+sessions of other agent programs whose stops Turngate has checked. Each is a folder below
+~/.local/state/turngate (or TURNGATE_STATE) with the journal of its hooks and, for `turngate run`, the
+transcript, which `turngate run --resume --session ID` continues. `turngate log ID` shows what the hooks did."""
     parser.epilog = f"""\
 Examples:
   turngate sessions                   all of them, the newest first

@@ -29,8 +29,9 @@ BARS = " ▁▂▃▄▅▆▇█"
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show what the gates of this project did at the stops of agents, in all sessions of `turngate run` and of other agent
-programs: how often each ran, passed and blocked, how long it took, and what its models cost. Nothing is run.
+Show what the gates of this project did at the stops of agents, in all sessions of `turngate run` and of
+other agent programs: how often each ran, passed and blocked, how long it took, and what its models cost. No
+gate is run.
 
 Columns: WOULD BLOCK counts blocks in the mode "observe"; KEPT, passes because the agent overrode the gate
 with `turngate: keep`; NOT ENFORCED, runs that failed, timed out, waited or were skipped; OVERRIDDEN, turns that ended

@@ -41,8 +41,9 @@ from turngate.state.paths import state_folder
 def declare(parser: Parser) -> None:
     parser.ssh_hint = "`turngate hooks --ssh` shows the hooks of a project on another machine"
     parser.description = """\
-Show a project on one screen: which agent programs run Turngate here, what each gate last decided, which hooks
-wait for your approval, how many problems the settings have, and the command to run next. It runs no gate."""
+Show a project on one screen: which agent programs run Turngate here, what each gate last decided, which
+hooks wait for your approval, how many problems the settings have, and the command to run next. It runs no
+gate."""
     parser.epilog = f"""\
 Examples:
   turngate status                    this project

@@ -10,9 +10,10 @@ KINDS = "read edit delete move search execute think fetch switch_mode other all"
 def declare(parser: Parser) -> None:
     parser.ssh_hint = "it starts the agent here: run it there"
     parser.description = """\
-Run an agent that speaks the Agent Client Protocol (ACP), and check its stops. An editor starts this command instead of
-the agent's own. Every message passes through unchanged. When the agent has answered a prompt, the hooks and gates of
-.turngate and .mux are asked, as `turngate hook` asks them; if one blocks, the agent gets the reason as its next prompt.
+Run an agent that speaks the Agent Client Protocol (ACP), and check its stops. An editor starts this command
+instead of the agent's own. Every message passes through unchanged. When the agent has answered a prompt, the
+hooks and gates of .turngate and .mux run as in `turngate hook`; if one blocks, the agent gets the reason as
+its next prompt.
 
 If `turngate hook` is installed in the agent program itself and will run, this command leaves the stops to it, and
 says so on stderr."""
@@ -24,7 +25,8 @@ Examples:
                                                    one turn without an editor, for CI
 
 Exit codes:
-  0   with --prompt: the agent stopped, and no hook blocks; without it: the agent's own exit code, but 1 instead of 2
+  0   with --prompt: the agent stopped, and no hook blocks;
+      without it: the agent's own exit code, but 1 instead of 2
   10  with --prompt: a hook still blocks: the limit is reached, or nothing changed (capped, stalled)
   11  with --prompt: halted by a hook
   12  with --prompt: the agent waits for the user

@@ -28,7 +28,7 @@ Run or list a project's gates: the hooks that block an agent's stop and can deci
 Examples:
   turngate gates run                       all gates of this project, in order
   turngate gates run tests                 one of them: its id, or its key in `turngate hooks`
-  turngate gates run --trust               in CI, where the repository is yours: also gates that are not approved
+  turngate gates run --trust               in CI of your own repository: also run gates that are not approved
   turngate gates run --ssh build:src/app   the gates of a project on another machine, which run there
   turngate gates accept 3fa9 --why "…"     accept that a session ended with a gate still blocking
   turngate gates                           list the gates, and which of them need an agent
@@ -47,10 +47,11 @@ def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
         "run",
         summary="run the gates, and print one line for each",
         description="""\
-Run the gates and the command hooks of all stops one after another, in the project itself, and print
-one line for each, with the reason of a failure. Hooks that need a conversation, a model or an agent are listed
-as left out. Results of earlier runs are not used, and nothing is recorded. Without a session, there is no start
-to compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs` need --base.""",
+Run the gates and the command hooks of all stops one after another, in the project itself, and print one line
+for each, with the reason if it fails. Hooks that need a conversation, a model or an agent are listed as left
+out. Results of earlier runs are not used, and nothing is recorded. Without a session, there is no starting
+point to compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs`
+need --base.""",
         epilog=f"""\
 Examples:
   turngate gates run                              the same checks that the agent has to pass
@@ -62,7 +63,8 @@ Examples:
 Exit codes:
   0   all passed
   1   a gate failed
-  13  no gate failed, but one could not run, is not approved or could not be loaded, or there are no gates; 0 with --lenient
+  13  no gate failed, but one could not run, is not approved or could not be loaded, or there are no gates;
+      0 with --lenient
   {EXIT_USAGE}, including an unknown gate
   {EXIT_ERRORS_AND_SIGNALS}""",
     )
@@ -75,7 +77,7 @@ Exit codes:
         default="text",
         help="what is printed: text, or a report for other programs; `github` annotates files and lines in a workflow",
     )
-    add("--lenient", action="store_true", help="exit with 0 if a gate could not run")
+    add("--lenient", action="store_true", help="exit with 0 even if a gate could not run")
     add(
         "--base",
         metavar="REV",
@@ -90,8 +92,9 @@ def _add_accept(actions: "argparse._SubParsersAction[Parser]") -> None:
         "accept",
         summary="accept that a session ended with a gate still blocking",
         description="""\
-Record, in the session's journal and in the project's .turngate/accepted.jsonl, that you accept what still blocks at the
-end of the session. `turngate gates run` reports what the file says, but a gate that fails still fails. Only a person can accept.""",
+Record, in the session's journal and in the project's .turngate/accepted.jsonl, that you accept what still
+blocks at the end of the session. `turngate gates run` reports what the file says, but a gate that fails
+still fails. Only a person can accept.""",
         epilog=f"""\
 Examples:
   turngate log --open                                   which sessions ended with a gate still blocking

@@ -90,8 +90,8 @@ def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
         "list",
         summary="print all hooks (the default)",
         description="""\
-Print every hook, with the reason if it is pending, and the hooks that were approved earlier but are no longer
-configured. The last run, its result and the mean time come from this project's journals.""",
+Print every hook, with the reason if it is pending, and the hooks that were approved earlier but are no
+longer configured. The last run, its result and the mean time come from this project's journals.""",
         epilog=EXIT_CODES,
         examples={"turngate hooks list": "all hooks", "turngate hooks list --json": "for programs"},
     )
@@ -144,8 +144,8 @@ def _add_approve_and_reject(actions: "argparse._SubParsersAction[Parser]") -> No
         "approve",
         summary="let hooks run as they are now",
         description="""\
-Print what has changed, ask, and let the hooks run exactly as printed. If a file changes before you answer, nothing is
-approved. Approvals are stored in the state folder, never in the project.""",
+Print what has changed, ask, and let the hooks run exactly as printed. If a file changes before you answer,
+nothing is approved. Approvals are stored in the state folder, never in the project.""",
         examples={
             "turngate hooks approve tests": "one hook",
             "turngate hooks approve --all": "everything that is pending",

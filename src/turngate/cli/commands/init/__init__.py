@@ -8,11 +8,11 @@ from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, PROJECT_HELP, Pars
 def declare(parser: Parser) -> None:
     parser.ssh_hint = "it looks for programs and writes files here: run it there"
     parser.description = """\
-Find this project's checks (tests, linter, type checker, format check) in its CI workflows, package.json, pyproject.toml,
-Makefile and other files. Run each check once, and write .turngate/settings.json with a gate for each one that can run and
-changes no files. You see what will be written, and confirm it with one key, which also approves the gates.
-Existing settings stay as they are; --with adds the gates that it names. .gitignore gets a line for
-.turngate/settings.local.json."""
+Find this project's checks (tests, linter, type checker, format check) in its CI workflows, package.json,
+pyproject.toml, Makefile and other files. Run each check once, and write .turngate/settings.json with a gate
+for each one that can run and changes no files. You see what will be written, and confirm it with one key,
+which also approves the gates. Existing settings stay as they are, except that --with adds the gates that it
+names. .gitignore gets a line for .turngate/settings.local.json."""
     parser.epilog = f"""\
 Examples:
   turngate init                   look, try, ask, write

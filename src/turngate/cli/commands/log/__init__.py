@@ -39,7 +39,7 @@ Examples:
   turngate log                     the session of this project whose hooks ran most recently
   turngate log 3fa9                another session; the beginning of its id is enough
   turngate log --project ../api    another project
-  turngate log --follow            print new lines, including those of sessions that begin later, until Ctrl-C
+  turngate log --follow            print new lines, also of sessions that begin later, until Ctrl-C
   turngate log -v                  with every line of every reason
   turngate log --json              one JSON object per line, with all that is known about a run
   turngate log --blocks            every block in this project, with its id

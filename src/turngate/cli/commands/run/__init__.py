@@ -17,7 +17,7 @@ from turngate.errors import UsageError
 PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
 OUTPUT_FORMATS = ["text", "json", "stream-json"]
 MODEL_HELP = (
-    "scripted:FILE or PROVIDER:NAME, with the provider anthropic, openai, openai-chat, gemini or google, openrouter, ollama, deepseek, "
+    "scripted:FILE or PROVIDER:NAME, where PROVIDER is anthropic, openai, openai-chat, gemini or google, openrouter, ollama, deepseek, "
     "groq, mistral, xai, or pydantic-ai:PROVIDER; prompt hooks use a small model of the same provider"
 )
 

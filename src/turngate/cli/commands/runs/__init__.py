@@ -73,9 +73,9 @@ def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
         "list",
         summary="print a table of all subagents (the default)",
         description="""\
-Print one line per subagent, the newest last; * marks those that are not finished. REDIRECTS is the
-number of redirects by hooks, and their limit. A finished subagent is removed from the list after five minutes, or
-once its parent has received its result, whichever is later.""",
+Print one line per subagent, the newest last; * marks those that are not finished. REDIRECTS is the number of
+redirects by hooks, and their limit. A finished subagent is removed from the list after five minutes, or once
+its parent has received its result, whichever is later.""",
         examples={"turngate runs list": "all subagents", "turngate runs list --json": "for programs"},
         epilog=EXIT_CODES,
     )
@@ -120,7 +120,7 @@ the limit of redirects. A prompt has at most 4000 characters; steers are at leas
         "--all",
         action="store_true",
         dest="every",
-        help="kill every running subagent; with an ID: those of the session whose id begins with it",
+        help="kill every running subagent; with ID: those of the session whose id begins with ID",
     )
 
 
@@ -130,10 +130,10 @@ def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
         "recover",
         summary="continue the subagents of processes that died",
         description="""\
-Take over the project's subagents whose process died, each where it left off, and run them until they finish.
-Their results wait for the session that started them; `turngate run --resume` delivers them. A subagent continues
-only if its gates will be asked; if they have changed in the settings, it is left alone.
-Ctrl-C stops the work; what is not finished can be recovered later.""",
+Take over the project's subagents whose process died, and run each from where it left off until it finishes.
+Their results wait for the session that started them; `turngate run --resume` delivers them. A subagent
+continues only if its gates will be asked; if they have changed in the settings, it is left alone. Ctrl-C
+stops the work; what is not finished can be recovered later.""",
         examples={"turngate runs recover": "those of this project"},
         epilog=f"""\
 Exit codes:

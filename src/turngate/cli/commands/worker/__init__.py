@@ -22,14 +22,14 @@ to finish (--drain), and give the others back."""
 Examples:
   turngate worker --slots 4                                  in this project's folder
   turngate worker --label gpu --project ssh://me@build/srv/app
-  turngate run --subagents workers -p '…'                    a session whose subagents are for workers
+  turngate run --subagents workers -p '…'                    a session whose subagents run on workers
 
 Exit codes:
   0   drained: after SIGTERM every subagent has ended
   64  wrong usage, or the registry cannot be used
   {EXIT_INTERNAL}
   {EXIT_ALL_SIGNALS};
-           what had not finished was given back"""
+           unfinished subagents were given back"""
     add = parser.add_argument
     add("--slots", type=_slots, default=1, metavar="N", help="subagents at once (default: %(default)s)")
     add(
