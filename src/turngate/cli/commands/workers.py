@@ -14,9 +14,13 @@ _WIDTHS = {"WORKER": 8, "HOST": 16, "VERSION": 8, "SLOTS": 5, "BEAT": 10}
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-List the workers of the registry in PostgreSQL: the machine of each, its version, how many subagents it runs at once, when
-it last showed that it is alive, and what it offers: its project and its labels."""
+List the workers of the PostgreSQL registry, each with its machine, its version, how many subagents it runs at
+once, when it was last seen alive, and what it offers: its project and its labels."""
     parser.epilog = f"""\
+Examples:
+  turngate workers           the workers that are alive
+  turngate workers --json    the same for a program
+
 Exit codes:
   0   printed
   64  wrong usage, or the registry cannot be used
