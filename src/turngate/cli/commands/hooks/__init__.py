@@ -118,7 +118,7 @@ def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         actions,
         "diff",
-        summary="print what has changed since it was approved",
+        summary="print what has changed since hooks were approved",
         description="""\
 Print what has changed in definitions and files since they were approved. For a new hook, print its definition,
 the files that its command names, and a list of the other files that an approval covers. Without KEY, print all

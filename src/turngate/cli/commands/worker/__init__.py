@@ -17,7 +17,7 @@ def declare(parser: Parser) -> None:
 Claim the subagents that the registry in PostgreSQL holds for workers, and run them in this project, each in a session of its
 own. Their gates, approvals, models and keys are those of this machine. A subagent whose gates are not all asked here is
 left to other workers. On SIGTERM, claim no more, give running subagents time
-to finish (--drain), and give the others back."""
+to finish (--drain), and give back those that do not."""
     parser.epilog = f"""\
 Examples:
   turngate worker --slots 4                                  in this project's folder
@@ -55,7 +55,7 @@ Exit codes:
         choices=["default", "acceptEdits", "plan", "bypassPermissions"],
         default="bypassPermissions",
         metavar="MODE",
-        help="the most that subagents may do: the stricter of this mode and their session's counts (default: %(default)s)",
+        help="the most that subagents may do; a stricter mode of their session still applies (default: %(default)s)",
     )
     add(
         "--drain",
