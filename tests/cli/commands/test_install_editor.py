@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import turngate
+from tests.cli.commands.test_install import turngate  # without the warning about a temporary folder
 
 ENTRY = {"args": ["acp", "--", "opencode", "acp"], "env": {}}
 NAME = "opencode acp, checked by Turngate"
