@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 from turngate.hosts import claude
@@ -24,6 +23,8 @@ def _add(text: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the whole plugin."""
     if text.strip() and not _read(text)["hooks"]:
         raise ValueError("it is another plugin with the name of this one; rename it")
+    from importlib.resources import files  # noqa: PLC0415 # lazy: it takes longer to load than all hosts, and only `install` needs it
+
     words = shlex.split(next(iter(entries.values()))["command"])
     plugin = files("turngate.hosts").joinpath("opencode_plugin.js").read_text(encoding="utf-8")
     return plugin.replace(f"{_COMMAND}[]", _COMMAND + json.dumps(words))
