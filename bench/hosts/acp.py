@@ -14,14 +14,15 @@ from typing import Any
 
 from tests.acp.line_editor import Editor, started
 
-from bench.hosts import chat, claude, codex
+from bench.hosts import claude, codex
 from bench.hosts.claude import CLAUDE
 from bench.hosts.codex import CODEX
 from bench.hosts.gemini import GEMINI, MODEL
 from bench.hosts.models import serve_anthropic, serve_responses
 from bench.hosts.npm import CannotInstall, install, installed_version, require_npm
+from bench.hosts.opencode import OPENCODE
 from bench.hosts.play import turngate
-from bench.hosts.program import PROMPT, Json, Model, Program, Script
+from bench.hosts.program import PROMPT, Json, Program, Script
 from bench.hosts.room import INTERRUPTED_S, Room, base_environment, content_of, open_room, processes_of
 from bench.hosts.scenarios import (
     ALWAYS_FAILS,
@@ -38,35 +39,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "reference" / "acp-results.md"
 EXIT_CANNOT_RUN = 64
 CANCEL_LIMIT_S = 0.1
-
-
-def write_opencode_settings(room: Room, model: Model) -> None:
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": model.url, "apiKey": "nothing"},
-        "models": {"m": {"name": "m", "limit": {"context": 200_000, "output": 8000}}},
-    }
-    settings = {"provider": {"loopback": provider}, "model": "loopback/m", "small_model": "loopback/m"}
-    further = {"share": "disabled", "autoupdate": False, "permission": {"*": "allow"}}
-    room.write(".config/opencode/opencode.json", {**settings, **further})
-
-
-OPENCODE = Program(
-    name="opencode",
-    title="OpenCode",
-    package="opencode-ai",
-    version="1.18.33",
-    command="opencode",
-    serve=chat.serve,
-    write_settings=write_opencode_settings,
-    environment=lambda _room, _model: {
-        f"OPENCODE_DISABLE_{each}": "1" for each in ("MODELS_FETCH", "AUTOUPDATE")
-    },
-    arguments=lambda _prompt: ["acp"],
-    shell=lambda command: {"name": "bash", "input": {"command": command, "description": "work"}},
-    subagent=(),
-    heard=chat.heard,
-)
 
 
 def without_suggestions(body: Json) -> str:
@@ -94,7 +66,7 @@ AGENTS: tuple[Program, ...] = (
         arguments=lambda _prompt: [],
     ),
     replace(GEMINI, title="gemini --acp", arguments=lambda _prompt: ["--acp", "--model", MODEL]),
-    replace(OPENCODE, title="opencode acp"),
+    replace(OPENCODE, title="opencode acp", arguments=lambda _prompt: ["acp"]),
 )
 
 
