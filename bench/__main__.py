@@ -44,6 +44,7 @@ def main() -> None:
     show([startup.load_many_hooks(), startup.review_hooks()])
     show([*gates.cached_answer(), gates.tree_state()])
     show(hook_command.hook_of_a_host())
+    show(hook_command.stop_in_a_large_project())
     show(acp.pipe())
     show(sessions.stop_hook_latency())
     show([sessions.last_assistant_message()])

@@ -1,5 +1,6 @@
 """Measures code and its floor in turns, so that a noisy machine disturbs both alike."""
 
+import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -30,18 +31,34 @@ class Row:
         )
 
 
-def interleaved(ours: Timed, floor: Timed, *, rounds: int, inner: int = 1) -> tuple[float, float]:
-    """Return the medians of both, in seconds per call."""
+def processor_time() -> float:
+    """Return the seconds that processes have used that this one has started and waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def interleaved(
+    ours: Timed,
+    floor: Timed,
+    *,
+    rounds: int,
+    inner: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+    prepare: Timed = lambda: None,
+) -> tuple[float, float]:
+    """Return the medians of both, in seconds per call. `prepare` is called before each round and not measured."""
     times: tuple[list[float], list[float]] = ([], [])
+    prepare()
     for work in (ours, floor):
         work()  # warm up
     for number in range(rounds):
+        prepare()
         pairs = list(zip(times, (ours, floor), strict=True))
         for durations, work in pairs if number % 2 else reversed(pairs):
-            started = time.perf_counter()
+            started = clock()
             for _ in range(inner):
                 work()
-            durations.append((time.perf_counter() - started) / inner)
+            durations.append((clock() - started) / inner)
     return statistics.median(times[0]), statistics.median(times[1])
 
 

@@ -18,6 +18,7 @@ import time
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from operator import attrgetter
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
@@ -52,7 +53,7 @@ COMMON_STATE = (
     *("info/exclude", "info/attributes", "info/sparse-checkout"),
 )
 
-_answers: dict[tuple[object, ...], set[bytes]] = {}  # the last one, for the looks of one stop
+_answers: dict[tuple[str, ...], bytes] = {}  # of git, the last ones, for the looks of one stop
 
 
 class _Unknown(Exception):
@@ -247,7 +248,7 @@ class _Look:
             raise _Unknown
         if names and names != self._hash_names():
             raise _Unknown
-        key = {**self._key(), **self._listing}
+        key = {**self._key, **self._listing}
         if self._stored.get("state") and key.items() <= self._stored.items():
             return self._stored["state"].decode()
         return self._state_of(self._read())
@@ -308,8 +309,9 @@ class _Look:
         matching = [name[len(below) :] for name, is_listed in found.items() if is_listed]
         return matching, [name[len(below) :] for name, is_listed in found.items() if not is_listed]
 
+    @cached_property
     def _key(self) -> dict[str, bytes]:
-        """Return what is the same only if the state is."""
+        """What is the same only if the state is; it is known when `_stat` has been called."""
         states = _hash_texts(self._states).encode()
         return {"states": states, "stats": self._stats.tobytes(), "names": b"\0".join(self.names)}
 
@@ -325,7 +327,7 @@ class _Look:
 
     def _read(self) -> bytes:
         """Return the entries of all files; those that the last look has read, and that were not changed since, are not read again."""
-        key, stored = self._key(), self._stored
+        key, stored = self._key, self._stored
         stats = key["stats"]
         before, entries = self._known(key["names"])
         changed = _differences(before, stats)
@@ -386,11 +388,10 @@ class _Look:
 
     def _add(self, below: bytes, names: list[bytes]) -> None:
         """Add the files of a folder: "", or its name with a slash."""
-        found = self._seen if names and len(self._seen) == len(names) * FIELDS and not below else None
-        found = found or _stat_files(f"{self._top}/{os.fsdecode(below)}", names)
-        if {stat.S_IFMT(mode) for mode in {*found[::FIELDS]}} <= {stat.S_IFREG}:
-            self.names += [below + name for name in names] if below else names
-            self._stats += found
+        is_seen = names and len(self._seen) == len(names) * FIELDS and not below
+        found = self._seen if is_seen else _stat_files(f"{self._top}/{os.fsdecode(below)}", names)
+        if not below and {stat.S_IFMT(mode) for mode in {*found[::FIELDS]}} <= {stat.S_IFREG}:
+            self.names, self._stats = names, found
             return
         for name, at in zip(names, range(0, len(found), FIELDS), strict=True):
             if stat.S_ISREG(found[at]) or self._is_link(below + name, found[at]):
@@ -450,8 +451,9 @@ class _Look:
             return None
         stats = _stat_files(self._top, watched)
         places = _differences(stored["watched_stats"], stats.tobytes())
-        if places[:1] == [0]:  # the index; most often git has noted the times of files
-            output = _run_git(self._top, self._deadline, *LIST_INDEX)
+        index = stats[:FIELDS].tobytes().hex()
+        if places[:1] == [0]:  # most often git has noted the times of files
+            output = self._ask_git((git, index), *LIST_INDEX)
             if output is None or hash_bytes(output).encode() != stored["listed"]:
                 return None
         changed = [place for place in places if place]
@@ -477,15 +479,10 @@ class _Look:
             return None
         if self._not_ignored(sorted(folders.difference(watched))):  # with new files
             return None
-        # What git answers also depends on its rules and on the index.
-        question = (self._top, git, stats[:FIELDS].tobytes(), *sorted(new))
-        if new and question not in _answers:
-            output = _run_git(self._top, self._deadline, *LIST_NEW, *map(os.fsdecode, sorted(new)))
-            if output is None:
-                return None
-            _answers.clear()
-            _answers[question] = new.intersection(_split(output[:-1]))
-        listed = _answers[question] if new else set[bytes]()
+        output = self._ask_git((git, index), *LIST_NEW, *map(os.fsdecode, sorted(new))) if new else b""
+        if output is None:
+            return None
+        listed = new.intersection(_split(output[:-1]))
         changes = {each[1:]: each[:1] for each in _split(stored["changes"])}
         changes |= dict.fromkeys(gone, b"-") | {name: b"+" if name in listed else b"?" for name in new}
         if len(changes) > MAX_NEW:
@@ -498,6 +495,16 @@ class _Look:
         for name in listed:
             insort(names, name)
         return names
+
+    def _ask_git(self, rules: tuple[str, str], *words: str) -> bytes | None:
+        """Return what git prints, which depends on its rules and on the index."""
+        question = (self._top, *rules, *words)
+        output = _answers.get(question)
+        if output is None and (output := _run_git(self._top, self._deadline, *words)) is not None:
+            if len(_answers) > 1:
+                _answers.clear()
+            _answers[question] = output
+        return output
 
     def _without_recent(self, stats: "array[int]") -> bytes:
         """Return these stats; those of what was changed just now are no stats, so that it is looked at again."""
@@ -579,18 +586,21 @@ def _walk(folder: bytes, below: bytes = b"") -> Iterator[bytes]:
 
 def _stat_files(folder: str, names: list[bytes]) -> "array[int]":
     """Return the fields of each file. They are numbers in one array: objects for each file would take as long as the system."""
-    found, look_at, fields = array("Q"), os.stat, STAT_FIELDS
+    found, fields = array("Q"), STAT_FIELDS
     fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
+    # Most agents work at the top, where the system needs no other folder.
+    is_here = os.path.exists(os.curdir) and os.path.samefile(fd, os.curdir)
+    look_at = os.lstat if is_here else lambda name: os.lstat(name, dir_fd=fd)
     try:
         for at in range(0, len(names), PART):
             values = list[int]()
             for name in names[at : at + PART]:
                 try:
-                    values += fields(look_at(name, dir_fd=fd, follow_symlinks=False))
+                    values += fields(look_at(name))
                 except (FileNotFoundError, NotADirectoryError):
                     values += (0,) * FIELDS
             try:
-                found.extend(array("Q", values))
+                found.fromlist(values)
             except OverflowError:  # a time before 1970
                 found.extend(value & 0xFFFF_FFFF_FFFF_FFFF for value in values)
     finally:
