@@ -364,7 +364,7 @@ def test_a_file_is_read_again_only_if_its_stat_has_changed(
     before = tree_state_of(repository)
     read: list[str] = []
 
-    def read_content(path: str, mode: int, size: int, deadline: float) -> str:
+    def read_content(path: str, mode: int, deadline: float) -> str:
         read.append(path)
         return f"{mode}"
 
@@ -385,10 +385,10 @@ def test_a_look_that_takes_too_long_is_continued_by_the_next_one(
     read_content = local_tree_state._read_content
     reads = 0
 
-    def read_two(path: str, mode: int, size: int, deadline: float) -> str:
+    def read_two(path: str, mode: int, deadline: float) -> str:
         nonlocal reads
         reads += 1
-        return read_content(path, mode, size, deadline if reads <= 2 else 0.0)
+        return read_content(path, mode, deadline if reads <= 2 else 0.0)
 
     monkeypatch.setattr("turngate.gates.local_tree_state._read_content", read_two)
     assert tree_state_of(repository) is None

@@ -14,6 +14,7 @@ import json
 import os
 import select
 import stat
+import sys
 import time
 from array import array
 from bisect import bisect_left, insort
@@ -29,9 +30,10 @@ from turngate.state.files import open_regular_file
 TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time
 RACY_NS = 2_000_000_000  # a file that was changed this shortly before could change again without a new time
 CHUNK_BYTES = 1 << 20
-# What changes with a file, as numbers of 64 bits; all are 0 for one that is not there.
-STAT_FIELDS = attrgetter("st_mode", "st_size", "st_ino", "st_mtime_ns", "st_ctime_ns")
-FIELDS, STAT_BYTES = 5, 40
+# What changes with a file, as numbers of 64 bits; all are 0 for one that is not there. A size changes only with the times.
+STAT_FIELDS = attrgetter("st_mode", "st_ino", "st_mtime_ns", "st_ctime_ns")
+FIELDS, STAT_BYTES = 4, 32
+TYPE_BYTE = 1 if sys.byteorder == "little" else 6  # of these bytes, the one with the type of the file
 NO_STAT = b"\xff" * STAT_BYTES
 ENTRY_BYTES = 48  # mode, id and newline
 PART = 1000  # how many names are handled together
@@ -170,7 +172,7 @@ def is_committed(path: str) -> bool:
         found = os.lstat(path)
         if top is None or not stat.S_ISREG(found.st_mode):
             return False
-        content = _read_content(path, found.st_mode, found.st_size, deadline)
+        content = _read_content(path, found.st_mode, deadline)
         committed = _run_git(top, deadline, "rev-parse", "--verify", f"HEAD:{os.path.relpath(path, top)}")
     except (OSError, _Unknown):
         return False
@@ -187,8 +189,9 @@ class _Look:
         project = os.path.realpath(project)
         self._top = _find_top(project, self._deadline)
         self.below = b"" if project == self._top else os.fsencode(f"{os.path.relpath(project, self._top)}/")
-        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-8")
+        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-9")
         self._stored = _read_parts(self._cache)  # by the last look
+        self._names_before = _split(self._stored.get("names", b""))
         self._listing: dict[str, bytes] = {}  # what tells whether the names still hold, if that can be told
         self._states: list[str] = []  # of the repositories
         # What hides new files: their `info/exclude`, and what the user's git ignores.
@@ -215,7 +218,7 @@ class _Look:
         stats = self._stored["stats"]
         if content_of(self._stored["state"].decode()) != content_of(start):
             return False
-        if b"\0".join(self.names) != self._stored["names"]:
+        if self.names != self._names_before:
             return True
         top = os.fsencode(f"{self._top}/")
         wanted = {*self._likely, *(os.fsencode(os.path.realpath(path)).removeprefix(top) for path in likely)}
@@ -235,8 +238,7 @@ class _Look:
     def _has_other_content(self, places: Sequence[int], before: bytes, found: "array[int]") -> bool:
         """Return whether one of these files has another content than at the last look."""
         for at in _differences(before, found.tobytes()):
-            mode, size = found[at * FIELDS : at * FIELDS + 2]
-            entry = self._read_entry(places[at], mode, size)
+            entry = self._read_entry(places[at], found[at * FIELDS])
             if not self._stored["entries"].startswith(entry, places[at] * ENTRY_BYTES):
                 return True
         return False
@@ -313,7 +315,9 @@ class _Look:
     def _key(self) -> dict[str, bytes]:
         """What is the same only if the state is; it is known when `_stat` has been called."""
         states = _hash_texts(self._states).encode()
-        return {"states": states, "stats": self._stats.tobytes(), "names": b"\0".join(self.names)}
+        is_same = self.names == self._names_before
+        names = self._stored.get("names", b"") if is_same else b"\0".join(self.names)
+        return {"states": states, "stats": self._stats.tobytes(), "names": names}
 
     def _state_of(self, entries: bytes) -> str:
         """Return the state of git, and that of the content, which has no git in it but what hides new files."""
@@ -336,8 +340,8 @@ class _Look:
             known[place * STAT_BYTES : (place + 1) * STAT_BYTES] = bytes(STAT_BYTES)
         try:
             for place in changed:
-                mode, size, _, modified_ns, changed_ns = self._stats[place * FIELDS : (place + 1) * FIELDS]
-                entry = self._read_entry(place, mode, size)
+                mode, _, modified_ns, changed_ns = self._stats[place * FIELDS : (place + 1) * FIELDS]
+                entry = self._read_entry(place, mode)
                 entries[place * ENTRY_BYTES : (place + 1) * ENTRY_BYTES] = entry
                 if self._now_ns - max(modified_ns, changed_ns) > RACY_NS:
                     at = slice(place * STAT_BYTES, (place + 1) * STAT_BYTES)
@@ -357,9 +361,9 @@ class _Look:
                 sizes = json.dumps({name: len(part) for name, part in parts.items()}).encode()
                 write_file(self._cache, b"".join((sizes, b"\n", *parts.values())))
 
-    def _read_entry(self, place: int, mode: int, size: int) -> bytes:
+    def _read_entry(self, place: int, mode: int) -> bytes:
         path = f"{self._top}/{os.fsdecode(self.names[place])}"
-        return f"{_read_content(path, mode, size, self._deadline)}\n".encode()
+        return f"{_read_content(path, mode, self._deadline)}\n".encode()
 
     def _known(self, names: bytes) -> tuple[bytes, bytearray]:
         """Return the stats and entries of the last look for the files of now; they are zeros for a new file."""
@@ -367,7 +371,7 @@ class _Look:
         stats, entries = stored.get("stats", b""), stored.get("entries", b"")
         if stored.get("names") == names:
             return stats, bytearray(entries)
-        before = _split(stored.get("names", b""))
+        before = self._names_before
         first = _count_same(before, self.names)
         last = _count_same(before[first:][::-1], self.names[first:][::-1])
         places = {name: place for place, name in enumerate(before[first:], first)}
@@ -390,7 +394,8 @@ class _Look:
         """Add the files of a folder: "", or its name with a slash."""
         is_seen = names and len(self._seen) == len(names) * FIELDS and not below
         found = self._seen if is_seen else _stat_files(f"{self._top}/{os.fsdecode(below)}", names)
-        if not below and {stat.S_IFMT(mode) for mode in {*found[::FIELDS]}} <= {stat.S_IFREG}:
+        types = {stat.S_IFMT(byte << 8) for byte in {*found.tobytes()[TYPE_BYTE::STAT_BYTES]}}
+        if not below and types <= {stat.S_IFREG}:
             self.names, self._stats = names, found
             return
         for name, at in zip(names, range(0, len(found), FIELDS), strict=True):
@@ -461,7 +466,7 @@ class _Look:
             stat.S_ISDIR(stats[place * FIELDS]) for place in changed
         ):  # a .gitignore, or a folder is gone
             return None
-        names, new, gone, folders = _split(stored["names"]), set[bytes](), set[bytes](), set[bytes]()
+        names, new, gone, folders = self._names_before[:], set[bytes](), set[bytes](), set[bytes]()
         for folder in (watched[place] for place in changed):
             below = b"" if folder == b"." else folder + b"/"
             inside = names[bisect_left(names, below) : bisect_left(names, folder + b"0")] if below else names
@@ -650,17 +655,19 @@ def _read_text(path: str) -> str:
         return ""
 
 
-def _read_content(path: str, mode: int, size: int, deadline: float) -> str:
+def _read_content(path: str, mode: int, deadline: float) -> str:
     """Return the entry of a file: its mode, and the id that git gives to its content, as a blob. Raises _Unknown."""
     kind = "120000" if stat.S_ISLNK(mode) else "100755" if mode & stat.S_IXUSR else "100644"
-    import hashlib  # noqa: PLC0415 # lazy: it loads OpenSSL, and most looks read no file
+    from hashlib import sha1  # noqa: PLC0415 # lazy: it loads OpenSSL, and most looks read no file
 
-    content = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     if stat.S_ISLNK(mode):
-        content.update(os.fsencode(os.readlink(path)))
+        target = os.fsencode(os.readlink(path))
+        content = sha1(b"blob %d\0%b" % (len(target), target), usedforsecurity=False)
         return f"{kind} {content.hexdigest()}"
     fd = os.open(path, os.O_RDONLY)
     try:
+        size = os.fstat(fd).st_size
+        content = sha1(b"blob %d\0" % size, usedforsecurity=False)
         while size > 0 and (chunk := os.read(fd, min(size, CHUNK_BYTES))):
             content.update(chunk)
             size -= len(chunk)
