@@ -29,7 +29,7 @@ def test_a_turn_is_written_in_its_order_with_the_calls_as_they_ended(tmp_path: P
         text("Done."),
         {"sessionUpdate": "plan", "entries": [{"content": "all", "status": "completed"}]},
     ):
-        transcript.add(update, is_replay=False)
+        transcript.add(update)
     transcript.end_turn({})
     records = map(json.loads, Path(transcript.path).read_text().splitlines())
     contents = [record["message"]["content"] for record in records if "message" in record]
@@ -54,7 +54,7 @@ def test_a_transcript_that_cannot_be_written_is_named_and_no_gate_gets_it(
     (tmp_path / "file").touch()
     transcript = SessionTranscript(str(tmp_path / "file" / "acp.jsonl"), "s", str(tmp_path), is_new=True)
     transcript.add_prompt("do it")
-    transcript.add(text("Done."), is_replay=False)
+    transcript.add(text("Done."))
     transcript.end_turn({})
     assert (transcript.path, transcript.last_text) == ("", "Done.")
     assert capsys.readouterr().err.startswith("turngate acp: the transcript of session s cannot be written: ")

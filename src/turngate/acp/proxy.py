@@ -24,6 +24,7 @@ READ_BYTES = 1024 * 1024
 HOOK = (sys.executable, "-P", "-m", "turngate", "hook", "--host", "acp")
 SHOW_AFTER_S = 0.5  # a stop that takes no longer has no card while it is checked
 MAX_SHOWN_CHARS = 200
+REPLAYED = "user_message_chunk"  # an update of a session that is loaded; in a turn, the prompt is known
 QUESTION = "may the agent stop?"
 # What an outcome is called on the card; every other one is named by itself.
 TITLES = {
@@ -106,7 +107,7 @@ class Proxy:
                 messages[0] = None
             is_rest = lines[-1] != b""
             pairs = zip(messages, lines, strict=True)
-            passed = [line for message, line in pairs if _look(look, message, line)]
+            passed = [line for message, line in pairs if not message or _look(look, message, line)]
             writer.write(block if len(passed) == len(lines) else b"\n".join(passed))
             await writer.drain()
 
@@ -171,13 +172,14 @@ class Proxy:
 
     def from_agent(self, message: Json, line: bytes) -> bool:
         """Return whether the editor gets the message."""
-        params, result = message.get("params"), message.get("result")
         if "method" in message:
-            session = self.sessions.get(str(params.get("sessionId"))) if isinstance(params, dict) else None
-            if session and params and message["method"] == "session/update":
-                session.transcript.add(params["update"], is_replay=not self._turns_of(session))
+            if message["method"] == "session/update":
+                params = message["params"]
+                session, update = self.sessions.get(params["sessionId"]), params["update"]
+                if session and (update["sessionUpdate"] != REPLAYED or not self._turns_of(session)):
+                    session.transcript.add(update)
             return True
-        key = _key(message)
+        key, result = _key(message), message.get("result")
         if turn := self.turns.get(key):
             return turn.task is None and self._answered(turn, message, line)  # an agent may answer twice
         request = self.requests.pop(key, None)
@@ -318,10 +320,10 @@ def parse(lines: list[bytes]) -> list[Json | None]:
     return [message for line in lines for message in parse([line])] if len(lines) > 1 else [None]
 
 
-def _look(look: Callable[[Json, bytes], bool], message: Json | None, line: bytes) -> bool:
+def _look(look: Callable[[Json, bytes], bool], message: Json, line: bytes) -> bool:
     """Return whether a line is passed on. Anything may be in it."""
     try:
-        return look(message, line) if message else True
+        return look(message, line)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         say(f"a message was passed on unread: {type(error).__name__}: {str(error)[:MAX_SHOWN_CHARS]}")
         return True

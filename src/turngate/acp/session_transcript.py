@@ -41,11 +41,10 @@ class SessionTranscript:
             with suppress(OSError):
                 os.unlink(path)
 
-    def add(self, update: _Fields, *, is_replay: bool) -> None:
+    def add(self, update: _Fields) -> None:
         match update.get("sessionUpdate"):
             case "agent_message_chunk" | "user_message_chunk" as kind:
-                text = _mapping(update.get("content")).get("text")
-                if isinstance(text, str) and (is_replay or kind == "agent_message_chunk"):
+                if isinstance(text := update["content"].get("text"), str):
                     last = self._items[-1] if self._items else {}
                     if (last.get("sessionUpdate"), last.get("messageId")) != (kind, update.get("messageId")):
                         self._items.append(last := {**update, "texts": []})
