@@ -8,8 +8,14 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables.config import ensure_config
 
-from turngate.adapters.conversation import tool_result, tool_use, user_message
-from turngate.adapters.project_gates import GatedAgent, new_run, run_blocking
+from turngate.adapters.project_gates import (
+    GatedAgent,
+    new_run,
+    run_blocking,
+    tool_result,
+    tool_use,
+    user_message,
+)
 from turngate.core.conversation.messages import Message, Reply, Text, ToolResults, Usage
 
 

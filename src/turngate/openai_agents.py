@@ -8,8 +8,15 @@ from agents import Agent, Runner, RunResult, RunResultStreaming, StreamEvent
 from agents.run import DEFAULT_MAX_TURNS
 from pydantic_core import to_json
 
-from turngate.adapters.conversation import tool_result, tool_use, user_message
-from turngate.adapters.project_gates import GatedAgent, ProjectGates, new_run, run_blocking
+from turngate.adapters.project_gates import (
+    GatedAgent,
+    ProjectGates,
+    new_run,
+    run_blocking,
+    tool_result,
+    tool_use,
+    user_message,
+)
 from turngate.core.conversation.messages import Message, Reply, Text, ToolResults, Usage
 
 

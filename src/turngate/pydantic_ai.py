@@ -20,8 +20,7 @@ from pydantic_ai.messages import (
 from pydantic_core import to_json
 from pydantic_graph import End
 
-from turngate.adapters.conversation import tool_result, tool_use, user_message
-from turngate.adapters.project_gates import GatedAgent, new_run
+from turngate.adapters.project_gates import GatedAgent, new_run, tool_result, tool_use, user_message
 from turngate.core.conversation.messages import Message, Reply, Text, ToolResult, ToolResults, Usage
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, HookProvider, HookRegistry
 
-from turngate.adapters.conversation import tool_result, tool_use, user_message
-from turngate.adapters.project_gates import GatedAgent, new_run
+from turngate.adapters.project_gates import GatedAgent, new_run, tool_result, tool_use, user_message
 from turngate.core.conversation.messages import Message, Reply, Text, ToolResults, Usage
 
 _RUN, _CONTINUES = "turngate_run", "turngate_continues"  # in the state of an invocation

@@ -189,10 +189,12 @@ def _runs_of(number: int, call: ToolCall, own: Sequence[re.Pattern[str]]) -> Ite
     if call.name == "Bash":
         command = call.text("command")
         steps = run_commands(command)
-        found = [(place, step.text, _kinds(step.text, own)) for place, step in enumerate(steps)]
-        found = [each for each in found if each[2]]
-        for place, text, kinds in found:
-            yield CheckRun((number, place), text, kinds, succeeded(call, steps, place, kinds), output)
+        found = False
+        for place, (text, _) in enumerate(steps):
+            is_own = any(pattern.search(text) for pattern in own)
+            if kinds := frozenset(CHECKS) if is_own else find_kinds(text):
+                found = True
+                yield CheckRun((number, place), text, kinds, succeeded(call, steps, place, kinds), output)
         runners = [step for step in steps if _words(step.text)[0] not in _NO_RUNNERS]
         if not found and runners and _is_well(output, command, _SUMMARY) and not call.is_error:
             yield CheckRun((number, len(steps)), command, frozenset(CHECKS), True, output)
@@ -206,10 +208,6 @@ def _runs_of(number: int, call: ToolCall, own: Sequence[re.Pattern[str]]) -> Ite
             yield CheckRun(
                 (number, 0), call.name, named or frozenset(CHECKS), is_well and not call.is_error, output
             )
-
-
-def _kinds(text: str, own: Iterable[re.Pattern[str]]) -> frozenset[str]:
-    return frozenset(CHECKS) if any(pattern.search(text) for pattern in own) else find_kinds(text)
 
 
 def succeeded(call: ToolCall, steps: Sequence[WrittenCommand], place: int, kinds: frozenset[str]) -> bool:

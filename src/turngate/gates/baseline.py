@@ -6,7 +6,6 @@ the changed files. The project itself stays as it is.
 """
 
 import json
-import os
 from collections import Counter
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import NO_OVERLAY, OVERLAY, RESTORE
 from turngate.gates.local_tree_state import content_of, others_of
-from turngate.gates.stored_state import state_path, write_file
+from turngate.gates.stored_state import read_json, state_path, write_file
 from turngate.gates.tree_state import tree_before
 
 MAX_TREES = 8  # whose results are kept for a command
@@ -81,11 +80,7 @@ class Results:
         write_file(self._path, json.dumps(dict(list(results.items())[-MAX_TREES:])))
 
     def _read(self) -> dict[str, object]:
-        try:
-            with open(self._path or os.devnull, encoding="utf-8") as file:
-                results = json.load(file)
-        except (OSError, ValueError, RecursionError):  # there is none yet, or it is damaged
-            return {}
+        results = read_json(self._path) if self._path else None
         return results if isinstance(results, dict) else {}
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.text import strip_controls
 from turngate.gates.gate import GateContext
-from turngate.gates.stored_state import state_path, write_file
+from turngate.gates.stored_state import read_json, state_path, write_file
 from turngate.gates.toolchains import SKIPPED_TEST, TEST_COUNTS
 from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL
@@ -69,12 +69,11 @@ def describe_missing_count(context: GateContext, command: str, report: Exited | 
 
 
 def last_pass(state: str, project: str, command: str) -> Counted | None:
-    try:
-        with open(_path(state, project, command), encoding="utf-8") as file:
-            passed, skipped, names = json.load(file)
-        return Counted(int(passed), int(skipped), tuple(map(str, names)))
-    except (OSError, ValueError, TypeError, RecursionError):  # there was none, or the file is damaged
-        return None
+    match read_json(_path(state, project, command)):
+        case [int(passed), int(skipped), [*names]]:
+            return Counted(passed, skipped, tuple(map(str, names)))
+        case _:
+            return None
 
 
 def store_pass(state: str, project: str, command: str, counted: Counted) -> None:

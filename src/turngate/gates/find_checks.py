@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
@@ -202,20 +203,13 @@ def _checks_of(step: str) -> set[str]:
 _SLOW_RUNNERS = ("tox", "nox")  # they build environments, so they come after the tools themselves
 
 
-def _tasks(project: _Project) -> Iterator[CheckCommand]:
+def _tasks(project: _Project, *, is_slow: bool) -> Iterator[CheckCommand]:
     for runner in project.runners:
-        if runner.program not in _SLOW_RUNNERS:
-            yield from _tasks_of(runner, project)
-
-
-def _python_runners(project: _Project) -> Iterator[CheckCommand]:
-    for runner in project.runners:
-        if runner.program in _SLOW_RUNNERS:
+        if (runner.program in _SLOW_RUNNERS) is is_slow:
             yield from _tasks_of(runner, project)
 
 
 def _tasks_of(runner: TaskRunner, project: _Project) -> Iterator[CheckCommand]:
-    """Yield the best task of each check."""
     in_ci = [name for step in project.ci for name in runner.mentioned(step)]
     if runner.file == "Rakefile" and "default" in runner.tasks and "rake" in project.ci:
         in_ci.append("default")
@@ -641,11 +635,11 @@ def _with_start(command: str, step: str) -> str:
 
 
 _FINDERS: tuple[Callable[[_Project], Iterator[CheckCommand]], ...] = (
-    _tasks,
+    partial(_tasks, is_slow=False),
     _typescript,
     _node_formatters,
     _python,
-    _python_runners,
+    partial(_tasks, is_slow=True),
     _others,
     _scripts,
 )

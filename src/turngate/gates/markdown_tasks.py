@@ -1,7 +1,7 @@
 """The tasks of a Markdown file: checkboxes, and for a plan also a status below a heading or in a table."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from turngate.core.text import one_line
@@ -40,32 +40,29 @@ _EMPHASIS = re.compile(r"[*_`]{1,3}")
 
 def read_checkboxes(text: str) -> list[Task]:
     """Return the items with a checkbox: `- [ ]`, `* [x]`, `1. [ ]`."""
-    return [task for line in _read_lines(text, hides_rest=False) if (task := _checkbox(line)) is not None]
+    return [task for line in read_lines(text, hides_rest=False) if (task := _checkbox(line)) is not None]
 
 
 def read_plan(text: str) -> list[Task]:
     """Return the items with a checkbox, and what has a status: `Status: pending`, a heading, the row of a table."""
-    return [*_read_plan(_read_lines(text, hides_rest=False))]
-
-
-def _read_plan(lines: Iterable[Line]) -> Iterator[Task]:
+    tasks: list[Task] = []
     column: int | None = None  # of the status, in the table that is read
-    for line in lines:
+    for line in read_lines(text, hides_rest=False):
         cells = _cells(line.text)
         if cells is None:
             column = None
             if task := _checkbox(line) or _status_line(line) or _marked_heading(line):
-                yield task
+                tasks.append(task)
         elif column is None:
             words = [cell.lower() for cell in cells]
             column = words.index("status") if "status" in words else None
         elif column < len(cells) and (done := _is_done(cells[column])) is not None:
             others = [cell for place, cell in enumerate(cells) if place != column and cell]
-            yield Task(" ".join(others[:2]), done, line.headings)
+            tasks.append(Task(" ".join(others[:2]), done, line.headings))
+    return tasks
 
 
 def section(tasks: Sequence[Task], heading: str) -> list[Task]:
-    """Return the tasks below a heading."""
     wanted = plain(heading.lstrip("#")).casefold()
     return [task for task in tasks if any(each.casefold() == wanted for each in task.headings)]
 
@@ -77,16 +74,11 @@ def in_scope(tasks: Sequence[Task]) -> list[Task]:
 
 def has_heading(text: str, heading: str) -> bool:
     wanted = plain(heading.lstrip("#")).casefold()
-    lines = _read_lines(text, hides_rest=False)
+    lines = read_lines(text, hides_rest=False)
     return any(line.is_heading and line.headings[-1].casefold() == wanted for line in lines)
 
 
-def read_lines(text: str) -> list[Line]:
-    """Return the lines that count, with the headings above them."""
-    return [*_read_lines(text, hides_rest=True)]
-
-
-def _read_lines(text: str, *, hides_rest: bool) -> Iterator[Line]:
+def read_lines(text: str, *, hides_rest: bool = True) -> Iterator[Line]:
     """Yield the lines that count. `hides_rest`: a block of code or a comment without an end reaches to the end."""
     headings: list[tuple[int, str]] = []
     names: tuple[str, ...] = ()
@@ -231,7 +223,6 @@ def _cells(line: str) -> list[str] | None:
 
 
 def describe_open(tasks: Sequence[Task], *, with_section: bool = False) -> str:
-    """Return the open tasks as a list."""
     still_open = [task for task in tasks if not task.is_done]
     lines = [
         f"- {task.text}" + (f" ({task.headings[-1]})" if with_section and task.headings else "")

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -202,10 +203,6 @@ def _task_text(value: Any) -> str:
     return value.removeprefix("@php ") if isinstance(value, str) else ""
 
 
-def _read_deno(text: str) -> dict[str, str]:
-    return _read_scripts(text, "tasks")
-
-
 _RAKE_TASK = r"(?m)^\s*(?:multi)?task[ (]+:?['\"]?(\w+(?::\w+)*)['\"]?(?:\s*(?::(?=\s)|=>)([^#\n]*))?"
 _RAKE_NEEDS = r":(\w+(?::\w+)*)|['\"](\w+(?::\w+)*)['\"]|%[iw][\[({]([^\])}\n]*)"
 _RAKE_CLASS = r"(\w+)(?:::\w+)*::\w*Task\.(?:new|create)(?:\((?::|['\"]):?['\"]?(\w+(?::\w+)*)|(?=\s|$|\())"
@@ -273,7 +270,10 @@ _RUNNERS: tuple[_Row, ...] = (
     *((file, _read_just, "just", "just", "just {1}") for file in ("justfile", "Justfile", ".justfile")),
     *((file, _read_taskfile, "task", "task", "task {1}") for file in ("Taskfile.yml", "Taskfile.yaml")),
     ("package.json", _read_package, "node", "{}", "{0} run {1}"),
-    *((file, _read_deno, "deno", "deno", "deno task {1}") for file in ("deno.json", "deno.jsonc")),
+    *(
+        (file, partial(_read_scripts, key="tasks"), "deno", "deno", "deno task {1}")
+        for file in ("deno.json", "deno.jsonc")
+    ),
     ("composer.json", _read_scripts, "php", "composer", "composer run-script {1}"),
     ("Rakefile", _read_rake, "ruby", "bundle", "bundle exec rake {1}"),
     ("tox.ini", _read_tox, "python", "tox", "tox -e {1}"),

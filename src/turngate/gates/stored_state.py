@@ -122,12 +122,17 @@ class GateState:
 
 
 def _read(path: str) -> dict[str, object]:
+    record = read_json(path)
+    return record if isinstance(record, dict) and record.get("version") == VERSION else {}
+
+
+def read_json(path: str) -> object:
+    """Return what `write_file` has written as JSON; None if there is nothing yet, or the file is damaged."""
     try:
         with open(path, encoding="utf-8") as file:
-            record = json.load(file)
+            return json.load(file)
     except (OSError, ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) and record.get("version") == VERSION else {}
+        return None
 
 
 def write_file(path: str, content: str | bytes) -> bool:
