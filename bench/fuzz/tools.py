@@ -12,8 +12,7 @@ from bench.fuzz.files import scratch_folder
 from bench.fuzz.target import Target
 from bench.fuzz.values import json_value, some, text
 from turngate.agent.tools import TOOLS
-from turngate.agent.tools.arguments import check_arguments
-from turngate.agent.tools.tool import Tool, ToolContext
+from turngate.agent.tools.tool import Tool, ToolContext, check_arguments
 from turngate.core.conversation.tools import ToolFailed, ToolOutput
 
 SECRET = "the secret outside of the project"

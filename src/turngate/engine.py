@@ -83,10 +83,7 @@ async def ask_hooks(
 
 
 async def _record_tree(event: Event, settings: Settings, world: World) -> dict[str, Any] | None:
-    """Keep the files of a stop, or of the session's start, if the user wants it. Return what the journal says about the stop.
-
-    A failure is only recorded: it neither blocks the stop nor keeps the hooks from running.
-    """
+    """Keep the files of a stop, or of the session's start, if the user wants it, and return what the journal says. A failure is only recorded."""
     if not (settings.record_trees and world.records_trees and world.store):
         return None
     if not isinstance(event, StopEvent | SessionStart):
@@ -152,10 +149,7 @@ def _plan_with(locate: Locate | None, event: Event, settings: Settings) -> Plan:
 
 
 def _without_unknown_conditions(settings: Settings, event: Event, files: Files) -> Settings:
-    """Leave out the conditions about paths of a machine that does not answer.
-
-    So their hooks run, and the lost connection is reported: a gate is not skipped without a word.
-    """
+    """Leave out the conditions about paths of a machine that does not answer, so that their hooks run and report that."""
     rules = []
     for rule in settings.rules:
         try:
@@ -187,7 +181,6 @@ async def _run_all(
 
 
 def _with_ranks(ended: Sequence[tuple[HookRun, float]]) -> tuple[HookRun, ...]:
-    """Set `finished` of each run to its rank by end time."""
     by_end = sorted(range(len(ended)), key=lambda place: ended[place][1])
     rank = {place: number for number, place in enumerate(by_end)}
     return tuple(replace(run, finished=rank[place]) for place, (run, _) in enumerate(ended))

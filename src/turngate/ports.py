@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self
 
 from turngate._frozen_dataclass import frozen
 from turngate.aio.cancellation import finish_despite_cancel
@@ -144,14 +144,12 @@ class Shell(Protocol):
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
     ) -> Exited:
         """Run one command to its end. When cancelled, leave no process behind."""
-        ...
 
     def slot(self, *, background: bool = False) -> AbstractAsyncContextManager[None]:
         """Return a context manager that waits until one more command may run, and holds its slot.
 
         `background` is for hooks that the stop does not wait for: they must not delay those it waits for.
         """
-        ...
 
 
 class FileCopies(Protocol):
@@ -159,39 +157,25 @@ class FileCopies(Protocol):
 
     async def copy(self, path: str) -> str:
         """Copy what is new of a file, and return the path of the copy. Raises OSError, which says why."""
-        ...
 
     def has_lost(self, path: str) -> bool:
         """Return whether a copy is gone because the connection was lost after it was made."""
-        ...
 
     async def renew(self, path: str) -> str:
         """Return the path of a copy, which is made anew if it was lost with its connection. Raises OSError."""
-        ...
 
 
 class Model(Protocol):
-    """A language model."""
+    """A language model. One with a method `prepare` begins to open its connection before the first request."""
 
     name: str  # PROVIDER:NAME
     context: int  # tokens that fit into one request
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
         """Send one request and return the reply. Each piece of text goes to `tell` as it arrives. Raises ModelError."""
-        ...
 
     async def close(self) -> None:
         """Close the connections. The model may be asked again afterward."""
-        ...
-
-
-@runtime_checkable
-class PreparedModel(Protocol):
-    """A model that can open its connection before the first request."""
-
-    def prepare(self) -> None:
-        """Begin to open a connection, in the running event loop."""
-        ...
 
 
 class Store(Protocol):
@@ -199,11 +183,9 @@ class Store(Protocol):
 
     def record(self, session: str, entry: Mapping[str, Any]) -> None:
         """Add one line to the session's journal, without waiting for the disk."""
-        ...
 
     def keep(self, session: str, text: str) -> str | None:
         """Save a text that is too long for a model. Return its path, or None if it could not be saved."""
-        ...
 
 
 @frozen

@@ -161,7 +161,6 @@ def _result(verdict: Verdict | None, texts: list[str], dialect: Dialect) -> Stop
 
 
 async def _unless_aborted(abort: asyncio.Event | None, asking: "asyncio.Task[Verdict]") -> Verdict | None:
-    """Return the verdict, or None if `abort` is set first."""
     aborting = asyncio.create_task(abort.wait() if abort else asyncio.Event().wait())
     try:
         await asyncio.wait({asking, aborting}, return_when=asyncio.FIRST_COMPLETED)

@@ -12,7 +12,7 @@ from tests.support.cli import turngate
 from tests.support.gates import could_not_run
 from turngate.core.answers.report_types import Exited
 from turngate.core.events.events import StopEvent
-from turngate.gates.count_tests import Counted, count_tests, describe_fewer, describe_missing_count
+from turngate.gates.check_output import Counted, count_tests, describe_fewer, describe_missing_count
 from turngate.gates.library.project_checks import TESTS
 from turngate.gates.run_gate import make_context
 from turngate.shells.local import LocalShell

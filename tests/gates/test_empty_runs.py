@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gates import answer_of_process, blocked, claude_input, could_not_run
-from turngate.gates.empty_runs import describe_empty_run
+from turngate.gates.check_output import describe_empty_run
 
 CARGO_NOTHING = "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n"
 CARGO_ONE = "running 1 test\ntest tests::it_works ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n"

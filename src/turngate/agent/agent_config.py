@@ -10,6 +10,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.agent.tools.tool import Tool
 from turngate.core.conversation.messages import ToolUse
 from turngate.ports import Model
+from turngate.project.safe_paths import is_inside
 from turngate.settings.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
 
@@ -78,11 +79,7 @@ class AgentConfig:
         }
 
     def from_launch(self, launch: Mapping[str, Any], role: SubagentRole, *, model: Model) -> "AgentConfig":
-        """Return the configuration of a subagent of this agent.
-
-        It shares the set of allowed tools, so that a later permission holds for both. After a crash this session may
-        allow other tools, folders or another permission mode than the one that started it: the stricter ones count.
-        """
+        """Return the configuration of a subagent of this agent. After a crash this session may allow other tools or folders: the stricter ones count."""
         shares, own = launch.get("grants") == self.grants, self.permissions
         allowed = own.allowed if shares else own.allowed & set(launch.get("allow", ()))
         mode = stricter_mode(own.mode, launch.get("permission_mode"))
@@ -104,9 +101,6 @@ class AgentConfig:
 def common_folders(folders: Iterable[str], others: Iterable[str]) -> list[str]:
     """Return the folders of each list that are, or are inside of, a folder of the other one."""
     first, second = ([os.path.normpath(each) for each in given] for given in (folders, others))
-    inside = [each for each in first if _is_inside(each, second)]
-    return list(dict.fromkeys([*inside, *(each for each in second if _is_inside(each, first))]))
-
-
-def _is_inside(path: str, folders: Iterable[str]) -> bool:
-    return any(path == each or path.startswith(os.path.join(each, "")) for each in folders)
+    inside = [each for each in first if any(is_inside(each, other) for other in second)]
+    inside += [each for each in second if any(is_inside(each, other) for other in first)]
+    return list(dict.fromkeys(inside))

@@ -37,7 +37,6 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.loop_guard import EndTurn, LoopGuard, new_guard
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
-from turngate.ports import PreparedModel
 from turngate.project.files import Files, MachineUnreachable
 from turngate.project.safe_paths import is_inside, is_sensitive
 from turngate.settings.agent_types import AgentType
@@ -126,8 +125,13 @@ class AgentSession:
         events.on_missed = self.conversation.keep_missed
         told = self.conversation.has_delivered, events.notice, events.add_subagent
         self.announcements = Announcements(subagents, session_id, config.agent_id, *told)
-        wake = self.announcements.wake
-        self.wakes = Wakes(resources.world.awaited, self._current_guard, self.inbox, events.notice, wake)
+        self.wakes = Wakes(
+            resources.world.awaited,
+            lambda: self.turn.guard if self.turn else self.guard,
+            self.inbox,
+            events.notice,
+            self.announcements.wake,
+        )
         self.background = BackgroundCommands(self._on_command_end)
         self.task_tool = TaskTool(
             supervisor=subagents,
@@ -167,8 +171,8 @@ class AgentSession:
     async def _open(self, source: Source | None) -> None:
         if self._lock is not None and not self.conversation.is_open:
             self._lock.acquire()
-            if isinstance(self.model, PreparedModel):
-                self.model.prepare()  # while the transcript is read and SessionStart hooks run
+            if prepare := getattr(self.model, "prepare", None):
+                prepare()  # while the transcript is read and SessionStart hooks run
         try:
             with contextlib.suppress(MachineUnreachable):  # the first tool call reports it
                 await self.tool_context.prepare()
@@ -453,9 +457,6 @@ class AgentSession:
         """Count anew for a message of the user, unless it continues a turn that an earlier process did not finish."""
         continuations, self._unfinished = self._unfinished, 0
         return self.new_guard(continuations)
-
-    def _current_guard(self) -> LoopGuard:
-        return self.turn.guard if self.turn else self.guard
 
     def _launch(self, agent_type: AgentType) -> dict[str, Any]:
         return self.config.launch(

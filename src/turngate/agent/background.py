@@ -75,8 +75,6 @@ class BackgroundCommand:
 
 
 class BackgroundCommands:
-    """The background commands of one agent."""
-
     def __init__(self, on_end: Callable[[BackgroundCommand], None]) -> None:
         self._on_end = on_end
         self._commands: dict[str, BackgroundCommand] = {}
@@ -202,10 +200,7 @@ MAX_REASON_CHARS = 200  # in a notice
 
 @dataclass
 class Wakes:
-    """Keeps blocks within the limit of continuations.
-
-    Tool calls may reset the count of continuations, but never the count of wakes.
-    """
+    """Keeps blocks within the limit of continuations. Tool calls may reset the count of continuations, but never the count of wakes."""
 
     running: set["asyncio.Task[None]"]  # the hooks that may still block
     guard: Callable[[], LoopGuard]

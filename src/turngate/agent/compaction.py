@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from turngate.agent.loop_context import LoopContext
-from turngate.agent.model_request import ask_model
+from turngate.agent.loop_context import LoopContext, ask_model
 from turngate.agent.turn.state import halt_of
 from turngate.core.conversation.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
 from turngate.core.events.events import PreCompact
@@ -27,10 +26,7 @@ SUMMARY_PROMPT = (
 
 
 def is_nearly_full(messages: Sequence[Message], model: Model) -> bool:
-    """Add the usage of the last reply, which is known, and an estimate for the tool results since.
-
-    A message that waits for its answer does not count: it is kept as it is, so a summary cannot make it smaller.
-    """
+    """Estimate what the last reply and the tool results since use. A message that waits for its answer does not count: it is kept as it is."""
     if len(messages) < 2:
         return False
     last = next((n for n in reversed(range(len(messages))) if isinstance(messages[n], Reply)), -1)
@@ -43,10 +39,7 @@ def is_nearly_full(messages: Sequence[Message], model: Model) -> bool:
 
 
 async def compact_if_full(context: LoopContext, *, overflow: bool = False) -> bool:
-    """Compact a conversation that is nearly full, or that the provider rejected as too long (`overflow`).
-
-    After an attempt, whether it helped or not, the next one has to wait: each costs a request.
-    """
+    """Compact a conversation that is nearly full, or too long for the provider (`overflow`). Each attempt costs a request, so the next one waits."""
     conversation = context.conversation
     needed = overflow or is_nearly_full(conversation.messages, context.model)
     shortest = 2 if overflow else max(2, conversation.compact_again_at)
@@ -62,10 +55,7 @@ async def compact_if_full(context: LoopContext, *, overflow: bool = False) -> bo
 
 
 async def compact(context: LoopContext, trigger: Literal["manual", "auto"], instructions: str = "") -> bool:
-    """Replace the conversation by a summary. Return False if a hook blocked it or there is nothing to summarize.
-
-    No stop hook runs for the request that writes the summary.
-    """
+    """Replace the conversation by a summary, without stop hooks. Return False if a hook blocked it or there is nothing to summarize."""
     if not context.conversation.messages:
         return False
     event = PreCompact(**context.event_fields(), trigger=trigger, custom_instructions=instructions)

@@ -9,7 +9,7 @@ from turngate.aio.threads import SerialThread, run_in_thread
 from turngate.core.conversation.checkpoints import Waiting, WaitingAgent, Workflow, update_waiting
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
-from turngate.core.verdict.missed_gates import MissedGates
+from turngate.core.events.stream_events import MissedGates
 from turngate.errors import UsageError
 from turngate.transcript.resume import StoredConversation, read_conversation
 from turngate.transcript.writer import Transcript

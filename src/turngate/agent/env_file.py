@@ -28,10 +28,7 @@ def env_file(state: str, session_id: str) -> str:
 
 
 async def send_env_file(world: World, path: str) -> None:
-    """If hooks run on another machine, copy the file there, and let its variables name the copy.
-
-    Raises UnusableEnvFile.
-    """
+    """If hooks run on another machine, copy the file there, and let its variables name the copy. Raises UnusableEnvFile."""
     if world.copies is None:
         return
     try:

@@ -9,15 +9,16 @@ from turngate.agent.turn.state import TurnState
 from turngate.core.events.stream_events import (
     HookFinished,
     HookStarted,
+    MissedGates,
     Notice,
     SessionEvent,
     SubagentFinished,
+    merge_missed,
 )
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import with_location
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
-from turngate.core.verdict.missed_gates import MissedGates, merge_missed
 from turngate.ports import World
 
 
@@ -70,7 +71,6 @@ class EventSink:
             self._missed_before = merge_missed((self._missed_before, missed))
 
     def add_subagent(self, finished: SubagentFinished) -> None:
-        """Add the end of a subagent to the result of the turn."""
         if finished.is_blocked or finished.unenforced:
             self.add_missed(MissedGates(subagents=(finished,)))
         elif self.turn is not None:

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from turngate.agent.compaction import compact_if_full
-from turngate.agent.loop_context import LoopContext
-from turngate.agent.model_request import ask_model
+from turngate.agent.loop_context import LoopContext, ask_model
 from turngate.agent.tool_calls import run_tools
 from turngate.agent.turn.state import end_at_checkpoint
 from turngate.core.conversation import messages

@@ -11,12 +11,12 @@ from turngate.agent.turn.state import TurnHalted, halt_of
 from turngate.core.answers.report_types import Exited
 from turngate.core.events.events import Event, SessionStart
 from turngate.core.events.hook_input import effort_level
+from turngate.core.events.stream_events import MissedGates
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict.hook_run import HookRun
 from turngate.core.verdict.loop_guard import LoopGuard
-from turngate.core.verdict.missed_gates import MissedGates
 from turngate.core.verdict.tool_effects import added_context, first_messages
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
@@ -51,7 +51,6 @@ class SessionHooks:
         return self._resources.settings  # a review replaces them
 
     def event_fields(self) -> dict[str, Any]:
-        """Return the fields that every event has."""
         role, turn = self._role, self._events.turn
         if turn is not None and role is None:  # SessionEnd belongs to the last prompt
             self._prompt_id = turn.prompt_id
@@ -75,10 +74,7 @@ class SessionHooks:
     async def ask_hooks(
         self, event: Event, *, guard: LoopGuard | None = None, counts: bool = True
     ) -> Verdict:
-        """Run the hooks of one event; their notices and warnings reach the user whatever they decide.
-
-        `counts`: a gate that is not enforced counts for the turn of this session; that of a subagent is in its row.
-        """
+        """Run the hooks of one event; the user reads their notices. `counts`: a gate that is not enforced counts for the turn of this session."""
         if not self.enabled or (self._role and event.name not in SUBAGENT_EVENTS):
             return Stop()
         place = state_folder(self._world.own_environ), self._conversation.session_id, (self._world.location,)

@@ -24,10 +24,7 @@ MODEL_CLOSE_TIMEOUT_S = 5.0
 
 
 class LateContext:
-    """What hooks in the background add to the conversations of a session, until the next request takes it.
-
-    A hook with `asyncRewake` that blocks the main agent wakes it: `on_rewake_end` gets every run of such a hook.
-    """
+    """What hooks in the background add to the conversations, until the next request takes it. `on_rewake_end` gets the runs that may wake the main agent."""
 
     def __init__(self, settings: Settings, notice: Callable[[str], None]) -> None:
         self._settings, self._notice = settings, notice

@@ -1,6 +1,6 @@
 """SessionHost: a session as the host of its subagents: what their supervisor asks for, and the sessions it makes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import replace
 
@@ -88,19 +88,16 @@ class SessionHost:
 
     async def ask_hooks(self, event: Event, run: SubagentRun, guard: LoopGuard | None = None) -> Verdict:
         verdict = await self.main.hooks.ask_hooks(event, guard=guard, counts=False)
-        if printed := hook_output_records(verdict.runs):
-            self._keep_output(printed, run)
-        return verdict
-
-    def _keep_output(self, printed: Sequence[Mapping[str, str]], run: SubagentRun) -> None:
-        """Write hook output to the transcript of a subagent, whose session another process may have opened."""
-        path, world = self.transcript_path(run), self.world
+        printed, path, world = hook_output_records(verdict.runs), self.transcript_path(run), self.world
         try:
-            with closing(Transcript(path, run.parent, world.project, machine=world.machine)) as transcript:
-                self.main.hooks.keep_output(printed, transcript)
+            if printed:  # another process may have opened the session of the subagent
+                place = path, run.parent, world.project
+                with closing(Transcript(*place, machine=world.machine)) as transcript:
+                    self.main.hooks.keep_output(printed, transcript)
         except UsageError as error:
             names = ", ".join(quote_name(record["hook"]) for record in printed)
             self.notice(f"the output of hook {names} could not be written to the transcript: {error}")
+        return verdict
 
     def emit(self, event: SessionEvent, run: SubagentRun) -> None:
         if isinstance(event, SubagentFinished) and run.parent == self.main.id:

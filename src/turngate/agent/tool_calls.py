@@ -28,10 +28,7 @@ DEFERRED = "not run: a hook deferred this call; make it again when the user asks
 
 
 async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
-    """Run the calls in order, and neighboring calls of parallel tools at once.
-
-    Each result is kept as soon as it exists. Return True if a tool ended the turn.
-    """
+    """Run the calls in order, and neighboring calls of parallel tools at once; each result is kept at once. Return True if a tool ended the turn."""
     context.conversation.tool_results = []
     # Hooks get one name for a tool, so that a hook that compares it cannot be bypassed.
     task = context.dialect.task_tool

@@ -16,10 +16,7 @@ CANCEL_GRACE_S = 0.5  # time to clean up between the cancellation of foreign cod
 
 
 async def call_callback(callback: Callable[[Any], Any], event: Any) -> Any:
-    """Call a user's function: a coroutine function in the loop, any other function in a thread.
-
-    The function gets a copy of the context. Raises what the function raises, or CallbackCancelledItself.
-    """
+    """Call a user's function: a coroutine function in the loop, any other in a thread. Raises what it raises, or CallbackCancelledItself."""
     if _is_async(callback):
         work = callback(event)
     else:
@@ -86,10 +83,7 @@ async def _end(task: "asyncio.Task[Any]", inner: Coroutine[Any, Any, Any]) -> No
 
 
 async def _without_exit(work: Awaitable[T], ended: "asyncio.Future[None]") -> T:
-    """Await the work; a SystemExit that left the task would end the event loop.
-
-    Setting `ended` in the last step wakes the caller one turn of the loop sooner than a callback of the task.
-    """
+    """Await the work without SystemExit, which would end the event loop. Setting `ended` wakes the caller sooner than a callback of the task."""
     try:
         return await work
     except SystemExit as raised:

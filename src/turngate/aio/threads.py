@@ -40,10 +40,7 @@ def event_loop_in_thread() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 class SerialThread:
-    """A daemon thread that makes one call after another.
-
-    For many small calls: starting a thread costs as much as a small write.
-    """
+    """A daemon thread that makes one call after another: to start one for each small write would cost as much as the write."""
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -90,10 +87,7 @@ def _prepare(function: Callable[..., T], *args: object) -> "tuple[Callable[[], N
 
 
 def _as_exception(raised: BaseException) -> Exception:
-    """Return an Exception as it is. Anything else, and StopIteration, which a future rejects, becomes a RuntimeError.
-
-    SystemExit of a thread must not end the program, and GeneratorExit must not close the waiting coroutine.
-    """
+    """Return an Exception that a future accepts, and that neither ends the program (SystemExit) nor closes the waiting coroutine (GeneratorExit)."""
     if isinstance(raised, Exception) and not isinstance(raised, StopIteration):
         return raised
     return RuntimeError(describe_exception(raised))

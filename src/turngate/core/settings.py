@@ -212,10 +212,7 @@ class Settings:
         return self.guarded.get(rule.trust, {}) if self.guarded else {}
 
     def _values(self, name: str, rule: Rule) -> tuple[Any, ...]:
-        """Return the value of all files and, if it differs, the one without files that are trusted less than the hook.
-
-        The stricter of the two counts: a project can tighten the user's hooks, and not loosen them.
-        """
+        """Return the value of all files and, if it differs, the one without files that are trusted less than the hook: the stricter one counts."""
         own = self.guarded_for(rule)
         return (getattr(self, name), own[name]) if name in own else (getattr(self, name),)
 
@@ -315,10 +312,7 @@ def _guarded(
 
 
 def _replace_same_id(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Let a rule with an id take the place of an earlier one with the same id on the same event.
-
-    A pending rule takes the place of no other: it does not run.
-    """
+    """Let a rule with an id replace an earlier one with the same id on the same event, unless it is pending: it does not run."""
     by_key: dict[object, Rule] = {}
     for position, rule in enumerate(rules):
         by_key[(rule.event, rule.hook.id) if rule.hook.id and not rule.pending else position] = rule
@@ -326,10 +320,7 @@ def _replace_same_id(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def _switched_off(layers: Iterable[Layer], dialect: Dialect) -> dict[str, str]:
-    """Return the families whose hooks do not run, each with the file that disables them.
-
-    Only managed settings reach managed hooks, and they reach the hooks of every family.
-    """
+    """Return the families whose hooks do not run, each with the file that says so. Only managed settings reach managed hooks, and every family."""
     deciding: dict[str, Layer] = {}
     for layer in layers:
         if layer.disable_all is not None:

@@ -16,10 +16,7 @@ MAX_SHOWN_LINE_CHARS = 300
 
 
 def truncate(text: str, limit: int, note: str | None = None) -> str:
-    """Return at most `limit` characters, the last of them an ellipsis if any are left out.
-
-    A `note` replaces the ellipsis and does not count toward the limit.
-    """
+    """Return at most `limit` characters, the last of them an ellipsis if any are left out; or a `note`, which does not count, in its place."""
     if len(text) <= limit:
         return text
     return text[: limit - 1] + "…" if note is None else text[:limit] + note
@@ -31,10 +28,7 @@ def omission_note(count: int, unit: str) -> str:
 
 
 def keep_ends(text: str, head: int, tail: int, note: str | None = None) -> str:
-    """Return the first `head` and the last `tail` characters, with the note between them.
-
-    `{:,}` in the note is replaced by the number of characters left out.
-    """
+    """Return the first `head` and the last `tail` characters, with the note between them; its `{:,}` is the number of those left out."""
     left_out = len(text) - head - tail
     if left_out <= 0:
         return text
@@ -166,10 +160,7 @@ _CONTROLS = (
 
 
 def strip_controls(text: str) -> str:
-    """Remove what moves the cursor, changes the terminal's state, reverses the order of characters or is invisible.
-
-    Every text that the command line prints passes this function: see `SafeStream`.
-    """
+    """Remove what moves the cursor, changes the terminal's state, reverses the order of characters or is invisible. See `SafeStream`."""
     shown = re.sub(_CONTROLS, "", text.replace("\r\n", "\n")).replace("\u2028", " ").replace("\u2029", " ")
     return shown if shown.isascii() else replace_surrogates(shown)
 
@@ -253,7 +244,6 @@ class CamelCaseAccess:
 
 @lru_cache(maxsize=4096)
 def closest_word(word: str, known: tuple[str, ...]) -> str | None:
-    """Return the known word that this one is probably meant to be."""
     from difflib import get_close_matches  # noqa: PLC0415 # lazy: few hooks misspell their decision
 
     return next(iter(get_close_matches(word.strip().lower()[:40], known, 1, 0.7)), None)

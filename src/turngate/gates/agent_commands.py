@@ -23,8 +23,6 @@ Place = tuple[int, int]  # of a call, and of a command in it
 
 @frozen
 class CheckRun:
-    """One run of a check by the agent."""
-
     place: Place
     command: str
     kinds: frozenset[str]
@@ -263,7 +261,7 @@ def _fails(output: str) -> bool:
 
 @lru_cache(maxsize=8)
 def _ran_nothing(output: str, kind: str) -> bool:
-    from turngate.gates.empty_runs import describe_empty_run  # noqa: PLC0415 # lazy: for what an agent has run
+    from turngate.gates.check_output import describe_empty_run  # noqa: PLC0415 # lazy: for what an agent has run
 
     return describe_empty_run(output, kind) is not None
 
@@ -271,7 +269,7 @@ def _ran_nothing(output: str, kind: str) -> bool:
 @lru_cache(maxsize=2)
 def _is_well(output: str, command: str, words: str) -> bool:
     """Return whether an output shows a success and no failure, apart from the lines that the command itself holds."""
-    from turngate.gates.empty_runs import counts_tests, describe_empty_run  # noqa: PLC0415 # lazy: as above
+    from turngate.gates.check_output import counts_tests, describe_empty_run  # noqa: PLC0415 # lazy: as above
 
     own = "\n".join(line for line in output.splitlines()[-MAX_LINES:] if line.strip() not in command)
     if re.search(_FAILURE, own):

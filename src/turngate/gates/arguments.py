@@ -50,7 +50,6 @@ def json_name(option: GateOption) -> str:
 
 
 def option_rows(gate: Gate) -> tuple[GateOption, ...]:
-    """Return all options, the words after them included."""
     return (*gate.options, gate.operands) if gate.operands else gate.options
 
 
@@ -130,8 +129,6 @@ def _value(option: GateOption, value: Any) -> Any:
 
 
 class GateArguments(NamedTuple):
-    """What `turngate gate` was asked to do."""
-
     gate: Gate
     options: Mapping[str, Any]  # by `GateOption.name`, with all defaults
     command: CommandHook | None = None

@@ -52,7 +52,6 @@ class Results:
         self._key_of = str if asks_git else content_of
 
     def find(self, state: object) -> Known | None:
-        """Return what was found for a state of the tree."""
         match self._read().get(self._key_of(state)) if isinstance(state, str) else None:
             case [
                 list() | None as names,

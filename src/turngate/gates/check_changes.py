@@ -222,10 +222,7 @@ def _read_conftest(file: str, text: str) -> Iterator[_Part]:
 
 
 def _read_whole(file: str, text: str) -> Iterator[_Part]:
-    """Yield the values of a file, or its lines without comments and credentials.
-
-    Of what is installed in a virtual environment, only scripts of a shell count, which no installer writes.
-    """
+    """Yield the values of a file, or its lines without comments and credentials; of a virtual environment, only scripts of a shell."""
     if not re.match(r"\.?venv/", file) or re.match(r"#!.*sh\n(?!'{3}exec')", text):
         left_out = re.compile(r"\s*(?:#(?!!)|//|$)|\S*_(?:auth\w*|password)\s*=", re.IGNORECASE)
         lines = [line.strip() for line in text.split("\n") if not left_out.match(line)]

@@ -45,8 +45,6 @@ class TranscriptUnreadable(Exception):
 
 @frozen(kw_only=True)
 class ToolCall:
-    """One call of a tool, and its result."""
-
     name: str
     input: Mapping[str, Any]
     id: str = ""
@@ -181,10 +179,7 @@ def last_answer(event: StopEvent) -> str:
 
 
 def read_usage(event: StopEvent, since: int = 0) -> UsedTokens:
-    """Return the tokens of the replies after an offset. Several lines of one message count once.
-
-    Raises TranscriptUnreadable.
-    """
+    """Return the tokens of the replies after an offset. Several lines of one message count once. Raises TranscriptUnreadable."""
     counts: dict[object, int] = {}
     with _open(event) as (file, form):
         for number, record in enumerate(_records_since(since, file, form, form.usage, MAX_SEARCH_COST)):
@@ -203,10 +198,7 @@ _NEGATION = r"(?i)\b(?:no|not|never|without|cannot)\b|n't\b"
 
 
 def read_wishes(event: StopEvent) -> tuple[str, ...]:
-    """Return the clauses of the user's messages, without those that say what is not wanted.
-
-    Nothing if the conversation cannot be read.
-    """
+    """Return the clauses of the user's messages, without those that say what is not wanted; nothing without a conversation."""
     with suppress(TranscriptUnreadable), _open(event) as (file, form):
         records = _records_since(0, file, form, form.prompts, MAX_SEARCH_COST)
         texts = [result_text(each["message"].get("content")) for each in records if is_prompt(each, event)]
@@ -225,10 +217,7 @@ def _tokens(usage: object) -> int:
 
 
 def describe_wait(context: GateContext) -> str | None:
-    """Return why the agent waits, or None: its subagents work in the background, a question is open (X-17).
-
-    A command in the background is nothing to wait for: it may never end, and the end of the turn ends it.
-    """
+    """Return why the agent waits, or None (X-17). A command in the background is nothing to wait for: it may never end."""
     event = context.event
     if event.permission_mode == "plan":
         return "the agent is in plan mode"
@@ -331,7 +320,6 @@ def _open(event: StopEvent) -> Iterator[tuple[BinaryIO, TranscriptFormat]]:
 def _records_since(
     offset: int, file: BinaryIO, form: TranscriptFormat, needles: Iterable[bytes], max_cost: int
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the records in the lines with a needle, from an offset on."""
     from turngate.transcript.record_search import find_lines, parse_spans  # noqa: PLC0415 # lazy: as above
 
     fd, known = file.fileno(), known_records.get()
@@ -411,10 +399,7 @@ _WRITES = r"\bsed\s+(?:-\S+\s+)*-\w*i|\bperl\s+-\w*i|\b(?:tee|mv|cp|truncate)\s|
 
 
 async def was_touched(context: GateContext, name: str) -> bool:
-    """Return what the option `if-touched` asks: without a session, whether the file has changed since the base, if any.
-
-    Raises TranscriptUnreadable, FilesUnreadable.
-    """
+    """Return what `if-touched` asks; without a session, whether the file has changed since the base. Raises TranscriptUnreadable, FilesUnreadable."""
     if context.base is None:
         return await was_edited(context, name)
     from turngate.gates.session_changes import changed_files  # noqa: PLC0415 # lazy: few gates compare with a start

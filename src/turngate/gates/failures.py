@@ -80,10 +80,7 @@ class Output:
 
     @property
     def names(self) -> Counter[str]:
-        """What identifies the failures, so that those of two runs can be compared.
-
-        If none has a name, the whole output stands for it, without times: any other number may be what has changed.
-        """
+        """What identifies the failures in two runs. If none has a name, the whole output stands for it, without times."""
         if self.failures:
             return Counter(each.name for each in self.failures)
         text = "\n".join(_TIME.sub("#", line.strip()) for line in self.lines)
@@ -121,10 +118,7 @@ def read_output(stdout: str, stderr: str, project: str = "") -> Output:
 def describe_failures(
     output: Output, failures: Sequence[Failure] | None = None, limit: int = MAX_CHARS
 ) -> str:
-    """Return what an agent reads: a short output as it is; else the first failures whole, the names of the others, and the summary.
-
-    `failures`: only these.
-    """
+    """Return what an agent reads of all failures, or of these: a short output as it is; else the first ones whole, the names of the others, the summary."""
     if failures is None:
         if len(output.lines) <= MAX_WHOLE_LINES:
             whole = "\n".join(_without_repeats(_clean(output.lines)))
@@ -160,10 +154,7 @@ def has_failures(output: Output) -> bool:
 
 
 def missing_program(code: int, output: Output, stderr: str) -> str | None:
-    """Return what is not there or not configured, or None if the command has failed in another way: also if it reports failures.
-
-    An agent that is blocked because of it could not change that.
-    """
+    """Return what is not there or not configured, which no agent can change, or None if the command has failed in another way."""
     ends = (*output.lines[:HEAD_LINES], *output.lines[-MAX_BLOCK_LINES:])
     lines = [line.strip() for line in ends if line.strip()]
     said = next((number for number, line in enumerate(lines) if _NOT_CONFIGURED.fullmatch(line)), None)
@@ -253,11 +244,11 @@ def _split(
             break
         begun = None if number in taken else _match(reader.start).match(line)
         headed = _match(reader.heading).match(line) if reader.heading and not begun else None
-        if found and (
-            begun or headed or number in taken or not reader.end or _end(reader, found).match(line)
-        ):
-            yield found, about, block
-            found = None
+        if found:
+            end = reader.end.replace("{indent}", found.groupdict().get("indent") or "")
+            if begun or headed or number in taken or not end or _match(end).match(line):
+                yield found, about, block
+                found = None
         about = number if headed else about
         if begun:
             found, block = begun, [number]
@@ -265,10 +256,6 @@ def _split(
             block.append(number)
     if found:
         yield found, about, block
-
-
-def _end(reader: FailureReader, found: re.Match[str]) -> re.Pattern[str]:
-    return _match(reader.end.replace("{indent}", found.groupdict().get("indent") or ""))
 
 
 def _make_failure(
@@ -309,7 +296,6 @@ def _make_failure(
 
 
 def _title(failure: Failure) -> str:
-    """Return what a failure is in one line."""
     first = one_line(failure.text.partition("\n")[0], MAX_WHY_CHARS)
     has_place = not failure.path or re.search(rf"{re.escape(failure.path)}[:(]{failure.line}\b", first)
     return first if has_place else f"{first} ({failure.path}:{failure.line})"
@@ -377,10 +363,7 @@ def _useful_lines(output: Output, limit: int) -> str:
 
 
 def _lines(stdout: str, stderr: str) -> tuple[list[str], int]:
-    """Return the last lines of both, without control characters, and how many came before them.
-
-    Of a line that was overwritten, it is what was seen last.
-    """
+    """Return the last lines of both, as they were seen last and without control characters, and how many came before them."""
     text = "\n".join(part.rstrip() for part in (stdout, stderr) if part.strip())
     lines = text.replace("\r\n", "\n").split("\n")
     shown = (line.rstrip("\r").rpartition("\r")[2] for line in lines[-MAX_SEARCHED_LINES:])
@@ -389,7 +372,6 @@ def _lines(stdout: str, stderr: str) -> tuple[list[str], int]:
 
 
 def _around_errors(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines with errors and those around them, with their numbers."""
     shown_until = 0
     for number, line in enumerate(lines):
         if _ERROR.match(line):
@@ -399,7 +381,6 @@ def _around_errors(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _within(lines: list[str], room: int, *, from_end: bool) -> list[str]:
-    """Return as many lines as there is room for."""
     kept: list[str] = []
     for line in reversed(lines) if from_end else lines:
         room -= len(line) + 1

@@ -68,8 +68,6 @@ def _is_empty_proxy(path: str) -> bool:
 
 @frozen
 class CheckCommand:
-    """A command that runs a check of the project."""
-
     check: str
     command: str
     program: str  # what has to be there: a name for the PATH, or a path from the project's folder

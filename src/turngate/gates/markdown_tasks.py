@@ -145,7 +145,6 @@ def _without_comments(text: str, *, hides_rest: bool) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text on one line, without emphasis."""
     return one_line(_EMPHASIS.sub("", text))
 
 

@@ -59,10 +59,7 @@ _GLOB = re.compile(r"[*?]")
 
 
 async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 0) -> tuple[str, ...]:
-    """Return the paths of all files that git does not ignore; without a repository, of all files.
-
-    `pattern`: only of files that match it, as with `grep -iE`, and of at most `limit`.
-    """
+    """Return the paths of all files that git does not ignore, or of `limit` files that match a pattern, as with `grep -iE`."""
     report = await commands.run_script(LIST_SCRIPT, pattern, str(limit))
     text = stdout_of(report, PROBLEM)
     from turngate.gates.git.output import unquote_path  # noqa: PLC0415 # lazy: it compiles patterns, and few answers need it

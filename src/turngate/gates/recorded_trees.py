@@ -119,32 +119,35 @@ def check_out(ref: str, folder: str, original: str) -> tuple[str, ...]:
     """
     try:
         with tempfile.TemporaryDirectory(prefix="turngate-") as private:
-            return _check_out(
-                _Repository(folder, private, CHECK_OUT_TIMEOUT_S, original), ref, folder, original
+            repository = _Repository(folder, private, CHECK_OUT_TIMEOUT_S, original)
+            parse = ("rev-parse", "--verify", "--quiet")
+            commit = repository.git(*parse, f"{ref}^{{commit}}", may_fail=True).decode().strip()
+            if not commit:
+                raise NoTree(f"they are no longer in the repository, which keeps them for {KEPT_DAYS} days")
+            head = repository.git(*parse, f"{commit}^", may_fail=True).decode().strip()
+            repository.plain("read-tree", commit)
+            repository.plain("checkout-index", "--all", "--force", "--quiet")
+            repository.git(
+                *(("update-ref", "HEAD", head) if head else ("symbolic-ref", "HEAD", "refs/heads/none"))
+            )
+            repository.git("read-tree", head or "--empty")
+            others = ("ls-files", "-z", "--others", "--exclude-standard")
+            for name in repository.git(*others, environ={"GIT_INDEX_FILE": repository.index}).split(b"\0")[
+                :-1
+            ]:
+                if not name.endswith(b"/"):  # another repository
+                    os.unlink(path := os.path.join(folder, os.fsdecode(name)))
+                    with suppress(OSError):  # other files are there
+                        os.removedirs(os.path.dirname(path))
+            entries = repository.plain("ls-files", "-z", "--stage").split(b"\0")
+            links = [
+                os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"120000")
+            ]
+            return tuple(
+                link for link in links if not _keep_inside(os.path.join(folder, link), folder, original)
             )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoTree(_describe(error)) from error
-
-
-def _check_out(repository: "_Repository", ref: str, folder: str, original: str) -> tuple[str, ...]:
-    parse = ("rev-parse", "--verify", "--quiet")
-    commit = repository.git(*parse, f"{ref}^{{commit}}", may_fail=True).decode().strip()
-    if not commit:
-        raise NoTree(f"they are no longer in the repository, which keeps them for {KEPT_DAYS} days")
-    head = repository.git(*parse, f"{commit}^", may_fail=True).decode().strip()
-    repository.plain("read-tree", commit)
-    repository.plain("checkout-index", "--all", "--force", "--quiet")
-    repository.git(*(("update-ref", "HEAD", head) if head else ("symbolic-ref", "HEAD", "refs/heads/none")))
-    repository.git("read-tree", head or "--empty")
-    others = ("ls-files", "-z", "--others", "--exclude-standard")
-    for name in repository.git(*others, environ={"GIT_INDEX_FILE": repository.index}).split(b"\0")[:-1]:
-        if not name.endswith(b"/"):  # another repository
-            os.unlink(path := os.path.join(folder, os.fsdecode(name)))
-            with suppress(OSError):  # other files are there
-                os.removedirs(os.path.dirname(path))
-    entries = repository.plain("ls-files", "-z", "--stage").split(b"\0")
-    links = [os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"120000")]
-    return tuple(link for link in links if not _keep_inside(os.path.join(folder, link), folder, original))
 
 
 def _keep_inside(path: str, folder: str, original: str) -> bool:

@@ -69,10 +69,7 @@ class ProjectCommands:
     async def run(
         self, hook: CommandHook, *, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> Exited | TimedOut:
-        """Run one command of the user to its end; secrets in its output are hidden.
-
-        A program that cannot be started counts as in a shell: exit code 127. Raises ProjectUnreachable.
-        """
+        """Run one command of the user to its end, without secrets in its output; 127 if it cannot be started. Raises ProjectUnreachable."""
         live = HookRunContext()
         if self._hook is not None:
             self._hook.command = live

@@ -292,10 +292,7 @@ async def _look(context: GateContext, *, is_whole: bool = False) -> str | None:
 
 
 def _with_inputs(context: GateContext, tree: str | None) -> str | None:
-    """Return the state of all that the gate depends on; None: it is not known.
-
-    What defined the check at the session's start counts too: it is compared with that, and sessions share results.
-    """
+    """Return the state of all that the gate depends on, also of what defined it at the start, since sessions share results; None: it is not known."""
     definition = digest(repr((context.state.start or {}).get("definition")))
     return f"{tree} {context.inputs.state} {definition}" if tree and context.inputs.state else None
 
@@ -349,10 +346,7 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
 
 
 def _open_lock(context: GateContext) -> "GateLock | None":
-    """Return the lock of a gate in this project: one gate is checked once at a time. None: nothing waits without a state folder, and below another gate.
-
-    A gate whose command checks a gate would wait for itself.
-    """
+    """Return the lock of a gate in this project, which is checked once at a time; None without a state folder, and below another gate."""
     if (
         not (context.state_folder and context.state.path and context.commands.is_local)
         or IN_GATE in os.environ
@@ -452,11 +446,7 @@ async def _check(gate: Gate, context: GateContext) -> Decision:
 
 
 def _reusable(record: Mapping[str, Any], *, is_idle: bool) -> Decision | None:
-    """Return a stored result that still holds. A failure may have a cause outside of the project's files.
-
-    So it holds only while it is known that neither the agent nor the user has done anything since: one of them may
-    have installed what was missing.
-    """
+    """Return a stored result that still holds; a failure only while neither the agent nor the user has done anything since."""
     match record:
         case {"outcome": "passed", "note": note}:
             return Allow(note, quiet=bool(record.get("quiet")))

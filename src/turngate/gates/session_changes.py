@@ -86,10 +86,7 @@ def changed_paths(changes: Sequence[Change], globs: Sequence[str]) -> tuple[str,
 
 
 async def find_changes(context: GateContext, *, of_others: bool = False) -> tuple[Change, ...]:
-    """Return the files that have changed. Raises FilesUnreadable.
-
-    `of_others`: also those of commits from before the session, which a merge or a rebase has brought.
-    """
+    """Return the files that have changed; `of_others`: also those that a merge or a rebase has brought. Raises FilesUnreadable."""
     report = await _diff(context, "--raw --no-abbrev", of_others=of_others)
     if lacks_git(report):
         return tuple(_compare(_recorded_checksums(context, report), await _checksums(context.commands)))
@@ -122,10 +119,7 @@ async def new_repositories(context: GateContext) -> str | None:
 async def find_patches(
     context: GateContext, *pathspecs: str, context_lines: int = 0, is_source: bool = False
 ) -> Patches | None:
-    """Return the lines that have changed, or None if there is no git repository. Raises FilesUnreadable.
-
-    `is_source`: all files have lines, also those that the repository's attributes call binary.
-    """
+    """Return the lines that have changed, or None without git. `is_source`: also of files that attributes call binary. Raises FilesUnreadable."""
     options = f"--patch --unified={context_lines}{' --text' if is_source else ''}"
     report = await _diff(context, options, *pathspecs)
     if lacks_git(report):
@@ -176,7 +170,6 @@ def session_start(context: GateContext) -> float | None:
 
 
 def first_time(path: str) -> float | None:
-    """Return the first time in a transcript, in seconds since the epoch."""
     try:
         return next(filter(None, map(time_of, read_records(path, MAX_START_BYTES))), None)
     except OSError:

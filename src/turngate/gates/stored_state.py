@@ -41,10 +41,7 @@ def gate_definition(name: str, options: Mapping[str, object], command: object, p
 
 
 def inputs_state(project: str, files: Iterable[str], variables: Iterable[str]) -> str | None:
-    """Return what is the same only if these files, and what is in these folders, and the values of variables are.
-
-    None: a file was changed just now, and could change again without a new time.
-    """
+    """Return what is the same only if these files and folders and the values of variables are; None: a file was changed just now."""
     try:
         stats = [_stat_all(os.path.join(project, name)) for name in files]
     except (OSError, ValueError):

@@ -382,10 +382,7 @@ def _name_of_test(test: re.Pattern[str], source: Source, place: int, language: s
 
 
 def _whole_statement(text: Sequence[str], code: Sequence[str], place: int, language: str) -> str:
-    """Return the statement that begins on a line, with the lines on which its brackets are closed.
-
-    In Go the condition before `t.Errorf` belongs to it.
-    """
+    """Return the statement that begins on a line, up to where its brackets are closed. In Go, the condition before `t.Errorf` belongs to it."""
     first, depth, end = place, 0, place
     for end in range(place, min(place + MAX_STATEMENT_LINES, len(code))):
         depth += sum(_BRACKETS.get(char, 0) for char in code[end])
@@ -397,14 +394,10 @@ def _whole_statement(text: Sequence[str], code: Sequence[str], place: int, langu
 
 
 def _strength(text: str) -> int:
-    if _SAYS_NOTHING.fullmatch(text) or _is_same_on_both_sides(text):
+    left, operator, right = text.partition("==")
+    if _SAYS_NOTHING.fullmatch(text) or (operator and left.strip() == right.strip()):
         return 0
     return 2 if _SAYS_EXACTLY.search(text) and not _SAYS_LITTLE.search(text) else 1
-
-
-def _is_same_on_both_sides(text: str) -> bool:
-    left, operator, right = text.partition("==")
-    return bool(operator) and left.strip() == right.strip()
 
 
 def normalize(text: str) -> str:

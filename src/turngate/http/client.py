@@ -184,10 +184,7 @@ class HttpClient:
     async def _exchange(
         self, connection: Connection, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[h11.Response, Connection]:
-        """Send the request and return the head of its response.
-
-        A kept connection may have been closed by the server meanwhile; then a new one is opened, once.
-        """
+        """Send the request and return the head of its response. If the server has closed a kept connection, a new one is opened, once."""
         try:
             return await self._try(connection, path, headers, body), connection
         except HttpError as error:

@@ -48,8 +48,9 @@ class KnownModel(NamedTuple):
 def known_model(provider: str, name: str) -> KnownModel:
     """Return what is known about a model; a date or version at the end of its name does not count."""
     table = _table().get(provider, {})
-    row = table.get(name) or table.get(_VERSION.sub("", name))
-    return _parse(row) if row else KnownModel()
+    row = table.get(name) or table.get(_VERSION.sub("", name)) or {}
+    prices: dict[str, Any] = {each: Price(*row[each]) for each in ("price", "long_price") if each in row}
+    return KnownModel(**(row | prices))
 
 
 @functools.cache
@@ -58,8 +59,3 @@ def _table() -> dict[str, dict[str, Any]]:
     with open(path, encoding="utf-8") as file:
         table: dict[str, dict[str, Any]] = json.load(file)
     return table
-
-
-def _parse(row: dict[str, Any]) -> KnownModel:
-    prices: dict[str, Any] = {name: Price(*row[name]) for name in ("price", "long_price") if name in row}
-    return KnownModel(**(row | prices))

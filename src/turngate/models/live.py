@@ -193,7 +193,6 @@ def _wire_format(provider: Provider) -> WireFormat:
 def status_error(
     provider: str, status: int, headers: Mapping[str, str], body: bytes, *secrets: str
 ) -> ModelError:
-    """Return the error for a response with this status."""
     try:
         error = providers.error_object(json.loads(body))
     except (ValueError, RecursionError):

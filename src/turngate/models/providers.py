@@ -95,7 +95,6 @@ STATUSES = {
 def model_error(
     provider: str, status: int, error: Mapping[str, Any], text: str, retry_after: float | None
 ) -> ModelError:
-    """Return the error for a status, the provider's own error object, and its message."""
     what = " ".join([text, *(str(error.get(name, "")) for name in ("type", "code"))])
     if status == 402 or (status in (400, 403, 429) and _NO_CREDIT.search(what)):
         return ModelError("quota", f"{provider} reports: {text}")
@@ -105,7 +104,6 @@ def model_error(
 
 
 def error_kind(status: int) -> str:
-    """Return the kind of a ModelError for the status of a response."""
     if status == 429 or status >= 500:
         return "overloaded"
     return {401: "auth", 402: "quota", 403: "auth", 408: "network", 413: "context"}.get(status, "invalid")

@@ -84,10 +84,7 @@ class JudgeModels:
             return self._opened[name]
 
     def _name(self, configured: str | None) -> str:
-        """Return PROVIDER:NAME, or "" for the session's own model.
-
-        A configured name without a provider belongs to the session's provider.
-        """
+        """Return PROVIDER:NAME, by default of the session's provider, or "" for the session's own model."""
         if configured and ":" in configured:
             return configured
         provider = self._provider(configured)

@@ -26,10 +26,7 @@ class PathChanged(OSError):
 
 @contextlib.contextmanager
 def open_parent(path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
-    """Open the folder of a resolved path; yield its descriptor, as `dir_fd`, and the name of the file in it.
-
-    With `create`, missing folders are made. Raises PathChanged.
-    """
+    """Open the folder of a resolved path, or make it; yield its descriptor and the name of the file in it. Raises PathChanged."""
     *folders, name = path.strip("/").split("/")
     fd = open_folder(folders, create=create)
     try:

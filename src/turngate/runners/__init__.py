@@ -16,6 +16,9 @@ from turngate.trust.covered_files import CoveredFiles, compare_files
 
 __all__ = ["run_hook", "sanitize_env"]
 
+NO_AGENT = (
+    "it is unavailable: this World has no `inspect`; a Session, run_stop_hooks and `turngate fire` set one"
+)
 WRITES_ITSELF = (
     "if the hook writes this file itself, let it write to one like `x.log`, or into a folder `logs`"
 )
@@ -35,12 +38,12 @@ async def run_hook(
             return await _run_reviewed(rule, world, live, run)
         case CallbackHook(callback):
             return Returned(await run_callback(callback, copy_event(event)))
-        case PromptHook() | AgentHook() as hook:
+        case AgentHook() as hook:
+            return await world.inspect(hook, event, live) if world.inspect else HookFailed(NO_AGENT)
+        case PromptHook() as hook:
             # lazy: it reads transcripts, which no other hook needs
-            from turngate.runners.prompt import run_agent, run_prompt  # noqa: PLC0415
+            from turngate.runners.prompt import run_prompt  # noqa: PLC0415
 
-            if isinstance(hook, AgentHook):
-                return await run_agent(hook, event, world, live)
             return await run_prompt(hook, event, settings, world, live)
         case HttpHook() as hook:
             # lazy: few projects have an http hook, and ssl and socket are slow to import

@@ -158,7 +158,6 @@ async def prepare_command(
 
 
 async def _make_data_folder(hook: CommandHook, world: World, live: HookRunContext) -> None:
-    """Make the folder for the data of the hook's plugin unless it exists."""
     folder = hook.env.get(PLUGIN_DATA)
     if folder:
         try:
@@ -212,10 +211,7 @@ def _list_names(names: Collection[str]) -> str:
 
 
 def sanitize_env(env: dict[str, str]) -> dict[str, str]:
-    """Drop the variables that no process can be given: one of them would make the whole hook fail (X-33).
-
-    Later entries are the more important ones, and are kept first when the total is too long.
-    """
+    """Drop the variables that no process can be given (X-33). Of too many, the later ones are kept: they are the more important ones."""
     names, values = "".join(env), "".join(env.values())
     plain = (names + values).isascii() and "\0" not in names and "\0" not in values
     if plain and len(names) + len(values) < MAX_VARIABLE_BYTES and "=" not in names and "" not in env:

@@ -31,10 +31,7 @@ async def run_http(
     *,
     source: str = "python",
 ) -> Report:
-    """Send the event. `source` is the level of the hook: a project's hook may not send it unencrypted.
-
-    The request is sent from this machine.
-    """
+    """Send the event, from this machine. `source` is the level of the hook: a project's hook may not send it unencrypted."""
     environ, source = environ_and_level(source, world)
     if found := used_user_config(hook):
         return HookFailed(f"it {describe_user_config(found[0])}; write the value itself")

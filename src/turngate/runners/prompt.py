@@ -1,4 +1,4 @@
-"""Prompt and agent hooks: a judge, a model or a small agent with read-only tools, answers whether the agent may stop."""
+"""Prompt hooks: a judge, which is a model, answers whether the agent may stop."""
 
 import asyncio
 import math
@@ -23,7 +23,7 @@ from turngate.core.conversation.messages import Evaluation, Message, ModelReques
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event, StopEvent
 from turngate.core.events.hook_input import encode
-from turngate.core.hooks.kinds import AgentHook, PromptHook
+from turngate.core.hooks.kinds import PromptHook
 from turngate.core.settings import Settings
 from turngate.core.text import replace_surrogates, truncate_middle
 from turngate.errors import ModelError, UsageError
@@ -63,10 +63,7 @@ async def run_prompt(
 async def _ask_judge(
     judge: Model, prompt: str, event: Event, dialect: Dialect, live: HookRunContext
 ) -> Report:
-    """Return the judge's reply. Ask once more after an error, or if the reply cannot be parsed.
-
-    Claude Code asks once more after an error, but takes every reply as it is.
-    """
+    """Return the judge's reply. Ask once more after an error or, unlike Claude Code, if the reply cannot be parsed."""
     messages: tuple[Message, ...] = (UserMessage(prompt),)
     spent = Evaluation(judge.name)
     for is_last in (False, True):
@@ -74,7 +71,7 @@ async def _ask_judge(
         request = ModelRequest(messages=messages, system=system, agent="judge", schema=SCHEMA)
         live.evaluation = spent.with_request()
         try:
-            reply = await run_isolated(judge.ask(request, _ignore))
+            reply = await run_isolated(judge.ask(request, lambda _: None))  # nothing is streamed
         except ModelError as error:
             live.evaluation = spent = spent.with_failure()
             wait = max(RETRY_PAUSE_S, error.retry_after or 0.0)
@@ -93,12 +90,7 @@ async def _ask_judge(
 
 
 def _seconds_left(live: HookRunContext) -> float:
-    """Return the seconds until the hook's timeout."""
     return math.inf if live.deadline is None else live.deadline - asyncio.get_running_loop().time()
-
-
-def _ignore(_: str) -> None:
-    """A judge's reply is not streamed to the user."""
 
 
 async def _judge_prompt(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str | HookFailed:
@@ -140,14 +132,3 @@ def _record_source(hook: PromptHook, dialect: Dialect, limit: int) -> tuple[str,
             return heading, partial(conversation, limit=limit)
         case _:
             return None
-
-
-UNAVAILABLE = (
-    "it is unavailable: this World has no `inspect`; a Session, run_stop_hooks and `turngate fire` set one"
-)
-
-
-async def run_agent(hook: AgentHook, event: Event, world: World, live: HookRunContext) -> Report:
-    if world.inspect is None:
-        return HookFailed(UNAVAILABLE)
-    return await world.inspect(hook, event, live)

@@ -90,10 +90,7 @@ async def _wait_for_tree(child: "_Child", marker: str) -> None:
 
 
 async def _end_tree(child: "_Child", marker: str) -> None:
-    """End every process that descends from the child, also those that left its session.
-
-    Reading continues until all are gone: a process that prints while it cleans up would die of a closed pipe.
-    """
+    """End every process that descends from the child. Reading continues: one that prints while it cleans up would die of a closed pipe."""
     members: set[tree.Member] = set()
     try:
         members = await run_in_thread(tree.signal_tree, child.pid, marker, tree.TERM)

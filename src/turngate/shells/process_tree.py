@@ -37,10 +37,7 @@ def add_marker(env: Mapping[str, str], marker: str) -> str:
 
 
 def signal_tree(root: int, marker: str, number: signal.Signals) -> set[Member]:
-    """Send a signal to every member and return them.
-
-    Parents come first: a shell whose child ends before it continues with the next command of its script.
-    """
+    """Send a signal to every member and return them. Parents come first: a shell whose child ends first goes on with its script."""
     members = find_members(root, marker)
     for member in sorted(members, key=lambda member: (int(member.started), member.pid)):
         _send(member, number)
@@ -115,10 +112,7 @@ _last_scan = _Scan(-math.inf, {}, {}, set())
 
 
 def _scan() -> tuple[dict[int, ProcessStat], dict[int, bytes]]:
-    """Return all processes that are not older than this one, with their initial environments.
-
-    Many runs may end together: a caller that waited for the lock takes the scan that began after its call.
-    """
+    """Return all processes that are not older than this one, with their initial environments; one scan serves all that wait for the lock."""
     global _last_scan  # noqa: PLW0603 - one scan for all runs
     called_at = time.monotonic()
     with _scan_lock:

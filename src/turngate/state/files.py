@@ -26,10 +26,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def write_and_rename(fd: int, temporary: str, path: str, data: bytes) -> None:
-    """Write all bytes to a new file that is open as `fd`, close it, and let it replace `path` in one step.
-
-    If that fails, the new file is removed, and `path` is as it was.
-    """
+    """Write all bytes to a new file that is open as `fd`, and let it replace `path` in one step; if that fails, it is removed."""
     try:
         try:
             write_all(fd, data)
@@ -44,10 +41,7 @@ def write_and_rename(fd: int, temporary: str, path: str, data: bytes) -> None:
 
 
 def wait_for_lock(fd: int, path: str, seconds: float) -> None:
-    """Lock an open file. Raises BlockingIOError if another process holds the lock for so long.
-
-    It raises another OSError on a file system without locks.
-    """
+    """Lock an open file. Raises BlockingIOError if another process holds the lock for so long, another OSError if there are no locks."""
     end = time.monotonic() + seconds
     while True:
         try:

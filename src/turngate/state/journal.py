@@ -75,13 +75,12 @@ class Journal:
 
     def _write_lines(self, lines: "_Lines") -> None:
         while (item := lines.get()) is not None:
-            self._write(*item)
-
-    def _write(self, session: str, entry: Mapping[str, Any]) -> None:
-        try:
-            _append(session_folder(self._state, session), _line(entry))
-        except (OSError, TypeError, ValueError, RecursionError) as error:  # only this line is lost
-            self._record_error(error)
+            session, entry = item
+            try:
+                line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=repr)
+                _append(session_folder(self._state, session), f"{line}\n".encode("utf-8", "replace"))
+            except (OSError, TypeError, ValueError, RecursionError) as error:  # only this line is lost
+                self._record_error(error)
 
     def _record_error(self, error: Exception) -> None:
         if self.fault is None:
@@ -122,11 +121,6 @@ def _lock(fd: int, path: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _line(entry: Mapping[str, Any]) -> bytes:
-    text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=repr)
-    return f"{text}\n".encode("utf-8", "replace")
 
 
 def _delete_oldest(folder: str, needed_bytes: int) -> None:

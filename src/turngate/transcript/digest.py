@@ -12,9 +12,8 @@ from typing import Any, BinaryIO
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import indent, join_ends, one_line, truncate_bytes, truncate_bytes_middle
 from turngate.state.files import open_regular_file
-from turngate.transcript.format_detection import CLAUDE, recognize_format
+from turngate.transcript.format_detection import CHUNK_BYTES, CLAUDE, read_span, recognize_format
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
-from turngate.transcript.line_search import CHUNK_BYTES, read_span
 from turngate.transcript.reader import blocks, result_text
 from turngate.transcript.record_search import LineSpans, Window, find_lines, parse_spans, select_window
 
@@ -48,8 +47,11 @@ class RecordSource:
         return select_window(self.file, head, tail, needles)
 
     def find_middle(self, start: int, end: int) -> LineSpans:
-        """Find requests and changes, the records of the middle that matter."""
-        needles = _needles_for(self.file) if self._is_own_form else (*self.form.prompts, *self.form.calls)
+        """Find requests and changes, the records of the middle that matter; in the JSON style of this file."""
+        needles = (*self.form.prompts, *self.form.calls)
+        if self._is_own_form:
+            is_spaced = b'"message": {' in read_span(self.file, 0, CHUNK_BYTES)
+            needles = _SPACED_NEEDLES if is_spaced else _NEEDLES
         return find_lines(self.file, start, end, needles)
 
     def records(self, lines: LineSpans, *, numbers: bool = True) -> Iterator[Mapping[str, Any] | None]:
@@ -104,11 +106,6 @@ _NEEDLES = (
 _SPACED_NEEDLES = tuple(needle.replace(b":", b": ").replace(b",", b", ") for needle in _NEEDLES)
 
 
-def _needles_for(file: int) -> tuple[bytes, ...]:
-    """Return what to search for in the middle, in the JSON style of this file: with spaces or without."""
-    return _SPACED_NEEDLES if b'"message": {' in read_span(file, 0, CHUNK_BYTES) else _NEEDLES
-
-
 HEAD_BYTES = 512 * 1024  # the beginning of a long transcript that is read,
 TAIL_BYTES = 6 * 1024 * 1024  # and its end
 MAX_MIDDLE_BYTES = 400 * 1024 * 1024  # before the tail, searched for requests and changes
@@ -117,10 +114,7 @@ MAX_ANSWER_BYTES = 100_000  # of the last answer, when the judge sees only that
 
 
 def digest(path: str, agent: str | None = None) -> str:
-    """Return the requests, the changed files, the commands and how they ended, and the last answer.
-
-    `agent` is the id of a subagent: some hosts write several agents into one transcript.
-    """
+    """Return the requests, the changed files, the commands and how they ended, and the last answer. `agent`: the id of a subagent."""
     builder = DigestBuilder()
     with open_or_empty(path) as file:
         source = record_source(file, agent)
@@ -142,7 +136,6 @@ def digest(path: str, agent: str | None = None) -> str:
 
 
 def last_answer(path: str, agent: str | None = None) -> str:
-    """Return the text of the last answer, or ""."""
     builder = DigestBuilder()
     with open_or_empty(path) as file:
         source = record_source(file, agent)
@@ -313,10 +306,7 @@ class DigestBuilder:
             self._add_step(call, step, change)
 
     def _add_step(self, call: object, step: _Step, change: _Change | None = None) -> None:
-        """Add a step. A call's id may be used again, so a result belongs to the latest call with its id.
-
-        Changes in a row with one id and without a result are one call: a patch of several files.
-        """
+        """Add a step. A result belongs to the latest call with its id; changes in a row with one id are one call: a patch of several files."""
         if not self.steps or self.steps[-1] is not step:
             self.steps.append(step)
         if isinstance(call, str):
@@ -366,7 +356,6 @@ def _decrement(counts: MutableMapping[_Change, int], change: _Change) -> None:
 
 
 def _merge_equal(texts: Iterable[str]) -> Iterator[str]:
-    """Merge equal texts in a row into one with a count."""
     for text, group in itertools.groupby(texts):
         count = sum(1 for _ in group)
         yield f"{text} ({count:,} times in a row)" if count > 1 else text

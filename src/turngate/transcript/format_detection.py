@@ -1,13 +1,17 @@
-"""Which program wrote a transcript, and where its last tool call is. Imports little: `turngate hook` asks at every stop."""
+"""Search a transcript backward from its end, without parsing: which program wrote it, where its last tool call is.
+
+Imports little: `turngate hook` asks at every stop.
+"""
 
 import json
 import os
 from collections.abc import Iterable, Iterator
 
 from turngate.state.files import open_regular_file
-from turngate.transcript.line_search import CHUNK_BYTES, lines_with, pieces_backwards, read_span
 
 CLAUDE, CODEX, QWEN, GEMINI, COPILOT = "claude", "codex", "qwen", "gemini", "copilot"
+FIRST_CHUNK_BYTES = 32 * 1024  # most searches end near the end of the file
+CHUNK_BYTES = 1024 * 1024
 MAX_LINE_BYTES = 8 * 1024 * 1024  # of a line that is read
 MAX_PARSED_BYTES = 256 * 1024  # of a line that is parsed here
 MAX_CANDIDATES = 100  # lines that look like a message,
@@ -16,10 +20,7 @@ _ROLES = (b'"role":"user"', b'"role":"assistant"', b'"role":"model"')
 
 
 def recognize_format(file: int) -> str | None:
-    """Return the format of an open transcript, or None: it is not known, and its records must not be interpreted.
-
-    Claude Code, and hosts that write as it does, begin with any record. So its messages are searched for.
-    """
+    """Return the format of an open transcript, or None if it is not known. That of Claude Code may begin with any record."""
     head = read_span(file, 0, CHUNK_BYTES).split(b"\n", 1)[0]
     return _format_of_first(_parse(head)) or _format_of_messages(file)
 
@@ -47,10 +48,7 @@ def _format_of_messages(file: int) -> str | None:
 
 
 def tool_call_position(path: str) -> int | None:
-    """Return the offset of the last line with a tool call; -1: there is none; None: it cannot be known.
-
-    A line that is too long to be read may be a tool call.
-    """
+    """Return the offset of the last line with a tool call; -1: there is none; None: not known, such as of a line that is too long."""
     try:
         file = open_regular_file(path, os.O_RDONLY)
     except (OSError, ValueError):
@@ -111,3 +109,49 @@ def _parse(line: bytes) -> dict[str, object]:
     except (ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+# Lines with certain bytes
+
+
+def read_span(file: int, start: int, end: int) -> bytes:
+    try:
+        return os.pread(file, end - start, start)
+    except OSError:
+        return b""
+
+
+def pieces_backwards(file: int, start: int, end: int, max_line: int) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines and their offset, from the end backward; b"" replaces a line that is too long."""
+    rest: list[bytes] = []  # chunks of a line that begins in an earlier chunk, the last chunk first
+    size, offset, wanted = 0, end, FIRST_CHUNK_BYTES
+    while offset > start:
+        first, wanted = max(start, offset - wanted), min(4 * wanted, CHUNK_BYTES)
+        chunk = read_span(file, first, offset)
+        if len(chunk) < offset - first:  # the file was truncated meanwhile
+            return
+        offset = first
+        split = chunk.find(b"\n") + 1 if offset > start else 0
+        if split or offset == start:
+            lines = chunk[split:]
+            last = lines.rfind(b"\n") + 1
+            if size + len(lines) - last > max_line:
+                lines = lines[:last]
+                yield offset + split + len(lines), b""
+            if lines or rest:
+                yield offset + split, b"".join([lines, *reversed(rest)])
+            rest, size, chunk = [], 0, chunk[:split]
+        size += len(chunk)
+        rest = [*rest, chunk] if size <= max_line else []
+
+
+def lines_with(needles: Iterable[bytes], data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the lines with a needle begin and end, each line once, from the end backward."""
+    places = {needle: data.rfind(needle) for needle in needles}
+    while (last := max(places.values(), default=-1)) >= 0:
+        first = data.rfind(b"\n", 0, last) + 1
+        end = data.find(b"\n", last)
+        yield first, len(data) if end < 0 else end
+        for needle, place in places.items():
+            if place >= first:
+                places[needle] = data.rfind(needle, 0, first)

@@ -11,7 +11,7 @@ from turngate.core.conversation import messages
 from turngate.core.conversation.messages import Message, Origin, Reply, StopReason, Text, ToolResult, ToolUse
 from turngate.core.text import one_line
 from turngate.state.files import open_regular_file
-from turngate.transcript.line_search import pieces_backwards
+from turngate.transcript.format_detection import pieces_backwards
 
 MAX_LINE_BYTES = 64 * 1024 * 1024  # of one record
 MAX_TITLE_CHARS = 80

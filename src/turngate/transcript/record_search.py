@@ -11,7 +11,7 @@ from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.answers.answer_json import parse_json
-from turngate.transcript.line_search import lines_with, pieces_backwards, read_span
+from turngate.transcript.format_detection import lines_with, pieces_backwards, read_span
 
 MAX_COST = 6_000_000  # of parsing one part of a transcript, see `find_lines`; always enough for the head
 MAX_RECORD_BYTES = 8 * 1024 * 1024
@@ -81,10 +81,7 @@ def find_lines(
 
 
 def parse_spans(file: int, lines: LineSpans, *, numbers: bool = True) -> Iterator[dict[str, Any] | None]:
-    """Yield the records; skip half lines and lines that are not objects. None replaces one that is nested too deeply.
-
-    Without `numbers` they are not converted, which bounds the time that very long ones take.
-    """
+    """Yield the records; None is one that is nested too deeply. Without `numbers` they are not converted: very long ones take time."""
     parse: Callable[[str], Any] = parse_json if numbers else _WITHOUT_NUMBERS.decode
     for start, end in lines.spans:
         try:

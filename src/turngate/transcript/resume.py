@@ -19,11 +19,10 @@ from turngate.core.conversation.checkpoints import (
     workflow_of,
 )
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, UserMessage
-from turngate.core.verdict.missed_gates import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
+from turngate.core.events.stream_events import MISSED_GATES, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
 from turngate.state.files import open_regular_file, os_errors_as_usage_errors
-from turngate.transcript.format_detection import lines_backwards
-from turngate.transcript.line_search import read_span
+from turngate.transcript.format_detection import lines_backwards, read_span
 from turngate.transcript.reader import MAX_LINE_BYTES, message_of, parse_record, records_in
 
 _RESTARTS = (b'"summary"', b'"cleared"')
@@ -32,7 +31,7 @@ _COPY = b'{"type":"tool_call",'  # of a call that the message after it has too
 # Inside a text the quotes would be escaped, so few lines contain these by chance.
 _KEYS = (b'"key"',)
 _TURN_ENDS = (b'"turn_end"', b'"cleared"')
-_MISSED = (f'"{RECORD_TYPE}"'.encode(),)
+_MISSED = (f'"{MISSED_GATES}"'.encode(),)
 
 
 def read_needed_records(path: str) -> Iterator[dict[str, Any]]:
@@ -63,7 +62,8 @@ def _find_start(file: int) -> int:
 
 def _find_kept(file: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield where the lines before `end` are that may hold a key, or a missed gate since the end of a turn."""
-    turn_end = _find_last(file, _TURN_ENDS, end, _is_turn_end)
+    ends = ("turn_end", "cleared")
+    turn_end = _find_last(file, _TURN_ENDS, end, lambda line: (parse_record(line) or {}).get("type") in ends)
     lines = chain(_lines(file, _KEYS + _MISSED, turn_end, end), _lines(file, _KEYS, 0, turn_end))
     for offset, line in lines:
         yield offset, offset + len(line)
@@ -83,10 +83,6 @@ def _is_restart(line: bytes) -> bool:
     message = message_of(record)
     is_summary = isinstance(message, UserMessage) and message.origin == "summary"
     return is_summary or record.get("type") == "cleared"
-
-
-def _is_turn_end(line: bytes) -> bool:
-    return (parse_record(line) or {}).get("type") in ("turn_end", "cleared")
 
 
 def _is_prompt(line: bytes) -> bool:
@@ -133,7 +129,6 @@ def read_conversation(path: str) -> StoredConversation:
 
 
 def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
-    """Return the conversation that these records describe."""
     stored, messages, missed = StoredConversation(), list[Message](), list[MissedGates]()
     for record in records:
         kind, message = record.get("type"), message_of(record)
@@ -145,7 +140,7 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
             stored.is_unfinished, missed = False, []
             stored.checkpoint = _text(record, "checkpoint")
             stored.hook_waits = record.get("hook_waits") is True
-        elif kind == RECORD_TYPE:
+        elif kind == MISSED_GATES:
             missed.append(missed_gates_of(record))
         if message is None:
             continue

@@ -22,10 +22,7 @@ class TranscriptError(OSError):
 
 
 class Transcript:
-    """Append records. A record is written when `write_record` returns, and on disk when `sync` returns.
-
-    If another process deletes the file, `sync` and `close` write all records again to a new one.
-    """
+    """Append records; one is on disk when `sync` returns. If the file was deleted, `sync` and `close` write all of them to a new one."""
 
     def __init__(
         self,

@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.agent.tools import ask_and_todo, bash, files, search_tools
-from turngate.agent.tools.arguments import check_arguments
-from turngate.agent.tools.tool import Tool, ToolContext
+from turngate.agent.tools.tool import Tool, ToolContext, check_arguments
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, resolve_tool
 from turngate.settings.agent_types import AgentType, is_disallowed
 from turngate.subagents.task_tool import TASK, task_spec

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from typing import Any, TypeVar
 
-from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.search_process import is_binary, lines
-from turngate.agent.tools.tool import ToolContext
+from turngate.agent.tools.tool import ToolContext, resolve_path
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec

@@ -232,10 +232,7 @@ def is_binary(file: BufferedReader) -> bool:
 
 
 def lines(file: BufferedReader, max_bytes: int, until: float = math.inf) -> Iterator[bytes]:
-    """Yield each line without its end, and at most `max_bytes` of it.
-
-    Raises TimeoutError when the monotonic clock passes `until`.
-    """
+    """Yield each line without its end, and at most `max_bytes` of it. Raises TimeoutError when the monotonic clock passes `until`."""
     while line := file.readline(max_bytes):
         yield line.removesuffix(b"\n").removesuffix(b"\r")
         while not line.endswith(b"\n") and (line := file.readline(max_bytes)):

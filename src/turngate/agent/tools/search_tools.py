@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.agent.tools import search_process
-from turngate.agent.tools.arguments import resolve_path
-from turngate.agent.tools.tool import ToolContext
+from turngate.agent.tools.tool import ToolContext, resolve_path
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec

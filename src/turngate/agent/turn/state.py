@@ -2,15 +2,13 @@
 
 import time
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from turngate.agent.conversation import Conversation
 from turngate.core.conversation.messages import Reply, ToolUse, Usage
-from turngate.core.events.stream_events import SubagentFinished, TurnResult
+from turngate.core.events.stream_events import MissedGates, SubagentFinished, TurnResult
 from turngate.core.verdict.hook_run import HookOutput, HookRun
 from turngate.core.verdict.loop_guard import EndedBy, EndTurn, LoopGuard
-from turngate.core.verdict.missed_gates import MissedGates
 from turngate.core.verdict.verdict import Stop, Verdict
 
 
@@ -95,7 +93,6 @@ class TurnState:
         self.tools_used[name] = self.tools_used.get(name, 0) + change
 
     def add_reply(self, reply: Reply) -> None:
-        """Count what one reply of the model used."""
         self.replies += 1
         self.usage += reply.usage
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
@@ -104,10 +101,6 @@ class TurnState:
         """Add a subagent once, whether its end or its result comes first."""
         if all(each.run_id != finished.run_id for each in self.subagents):
             self.subagents.append(finished)
-
-    def _unenforced_in_subagents(self) -> Iterable[HookOutput]:
-        """Return the gates of subagents, each once: a subagent also has those of its own subagents."""
-        return dict.fromkeys(hook for each in self.subagents for hook in each.unenforced)
 
     def forget_waiting(self, event: str) -> None:
         """Gates that waited at an earlier stop are asked now."""
@@ -127,6 +120,8 @@ class TurnState:
         self.guard, self.prompt_id = guard.after_report(), new_prompt_id()
 
     def result(self, end: EndTurn, conversation: Conversation, model: str) -> TurnResult:
+        # Each once: a subagent also has those of its own subagents.
+        in_subagents = dict.fromkeys(hook for each in self.subagents for hook in each.unenforced)
         return TurnResult(
             ended_by=end.ended_by,
             session_id=conversation.session_id,
@@ -144,7 +139,7 @@ class TurnState:
             duration_ms=int(self.elapsed * 1000),
             model=model,
             hook_runs=tuple(self.hook_runs),
-            unenforced=(*self.unenforced, *self._unenforced_in_subagents()),
+            unenforced=(*self.unenforced, *in_subagents),
             strict=self.strict,
             not_loaded=self.not_loaded,
             tools=tuple(name for name, count in self.tools_used.items() if count),

@@ -52,7 +52,6 @@ class Turn:
     new_guard: Callable[[], LoopGuard]  # for a message of the user
 
     async def run(self, entry: InboxEntry) -> EndTurn:
-        """Run the turn that begins with this message, and return how it ended."""
         try:
             with open_span("invoke_agent", self.context.conversation.session_id, TURN):
                 await self.prepare()
@@ -221,10 +220,7 @@ class Turn:
         return True
 
     async def _accept_prompt(self, entry: InboxEntry) -> bool:
-        """A user's message starts a new count and answers an open question or checkpoint.
-
-        A turn whose first prompt is blocked is over; a later prompt that is blocked is only dropped.
-        """
+        """Begin a new count with a message of the user. A turn whose first prompt is blocked is over; a later one is only dropped."""
         turn, conversation = self.context.turn, self.context.conversation
         earlier = turn.prompt_id
         if turn.requests:  # a further message of the user
@@ -268,10 +264,7 @@ class Turn:
         return end
 
     def _open_checkpoint(self, end: EndTurn, *, hook_waits: bool = False) -> None:
-        """Remember that the user's next message answers a checkpoint: of the agent's work, or of a hook that waits.
-
-        A hook that waits before the agent has begun has kept the user's message back: the next one is a new message.
-        """
+        """Let the user's next message answer a checkpoint, unless a hook that waits before the agent has begun has kept the user's message back."""
         turn, conversation = self.context.turn, self.context.conversation
         begun = turn.requests or turn.subagent_waits
         if end.ended_by == "checkpoint" and begun and self.role is None:

@@ -163,10 +163,7 @@ def _repeated_key(body: str) -> str | None:
 
 
 def noting_decoder(repeated: list[str], *, strict: bool = True) -> json.JSONDecoder:
-    """Return a decoder that notes decisive keys, in any case, that an object has twice with different values.
-
-    Unless it is strict, it accepts line breaks in a string.
-    """
+    """Return a decoder that notes decisive keys with two different values. Unless it is strict, it accepts line breaks in a string."""
     names = {key.lower() for key in _DECISIVE}
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -151,16 +151,16 @@ LATE_OUTPUT = (
 
 
 def _interpret_stderr(report: Exited, decision: Decision) -> Decision:
-    """Return the decision of a hook that says nothing on stdout."""
+    """Return the decision of a hook that says nothing on stdout.
+
+    A shell goes on after `x=$(cat | jq …)` without jq: the hook passes, with a warning.
+    """
     if not report.stderr:
         return decision
     from turngate.core.answers.misplaced import lost_in_text  # noqa: PLC0415  # few hooks that pass write to stderr
 
-    return Fault(LOST_ON_STDERR) if lost_in_text(report.stderr) else _with_missing_program(report, decision)
-
-
-def _with_missing_program(report: Exited, decision: Decision) -> Decision:
-    """A shell goes on after `x=$(cat | jq …)` without jq: the hook passes, with a warning."""
+    if lost_in_text(report.stderr):
+        return Fault(LOST_ON_STDERR)
     if report.code != 0 or not (found := re.search(_MISSING_PROGRAM, report.stderr)):
         return decision
     problem = f'passed, but its stderr says "{found[0]}": the gate may not have checked anything'

@@ -173,10 +173,7 @@ def retry_prompt(error: str) -> str:
 
 
 def parse_judgment(text: str, event: str, dialect: Dialect, heading: str = "") -> Answer | InvalidAnswer:
-    """Parse every form that models answer in (C-12), or in a strict dialect the one that Claude Code parses.
-
-    `heading` precedes the reason there.
-    """
+    """Parse every form that models answer in (C-12), or in a strict dialect that of Claude Code, where `heading` precedes the reason."""
     if len(text) > MAX_JUDGMENT_CHARS:
         return InvalidAnswer(f"its answer has {len(text):,} characters, the limit is {MAX_JUDGMENT_CHARS:,}")
     if dialect.strict_judge:
@@ -281,10 +278,7 @@ _NEGATED = re.compile(
 
 
 def _parse_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
-    """Parse a leading word. An approval counts only by itself and without a block or a negation after it.
-
-    In "Allow me to explain" the first word is part of a sentence.
-    """
+    """Parse a leading word. An approval counts only by itself, not in "Allow me to explain", and without a block or a negation after it."""
     body = text.lstrip(_MARKS)
     first = _FIRST_WORD.match(body)
     word, rest = (first[1].lower(), body[first.end() :]) if first else ("", "")

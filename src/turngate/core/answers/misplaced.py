@@ -321,11 +321,7 @@ def _has_answer(body: str, objects: Iterable[FoundObject]) -> bool:
 
 
 def _is_answer(body: str, place: int, end: int, value: Mapping[str, Any]) -> bool:
-    """Return whether an object blocks, and stands on its own.
-
-    It begins a line, or it ends the output, or it is complete and not inside another object: a reported test is
-    safer than a lost block.
-    """
+    """Return whether an object blocks and stands on its own; inside of other output a reported test is safer than a lost block."""
     before = body[max(0, place - _MAX_LINE_CHARS) : place].rstrip(" \t\ufeff")
     if not wants_to_block(value) or before.endswith(("\n", "\r")):
         return wants_to_block(value)

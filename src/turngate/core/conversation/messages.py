@@ -20,8 +20,6 @@ class Text:
 
 @frozen
 class ToolUse:
-    """A tool call that the model requests."""
-
     id: str
     name: str
     input: Mapping[str, Any]

@@ -17,7 +17,6 @@ DEFAULT_AGENT_TYPE = "general-purpose"  # of a Task call that names none
 
 
 def resolve_tool(name: str) -> str:
-    """Return the tool's own name."""
     return TOOL_ALIASES.get(name, name)
 
 

@@ -101,7 +101,6 @@ class StopEvent:
 
 
 def team_event(name: str) -> str:
-    """Return the `team_event` of the stop with this name."""
     return name if name in TEAM_EVENTS else ""
 
 
@@ -212,35 +211,33 @@ class UserPromptSubmit(_Common):
 
 
 @frozen(kw_only=True)
-class PreToolUse(_Common):
-    name: ClassVar[str] = "PreToolUse"
+class _OfTool(_Common):
     tool_name: str = ""
     tool_input: Mapping[str, Any] = field(default_factory=dict)
+
+
+@frozen(kw_only=True)
+class PreToolUse(_OfTool):
+    name: ClassVar[str] = "PreToolUse"
     tool_use_id: str = ""
 
 
 @frozen(kw_only=True)
-class PermissionRequest(_Common):
+class PermissionRequest(_OfTool):
     name: ClassVar[str] = "PermissionRequest"
-    tool_name: str = ""
-    tool_input: Mapping[str, Any] = field(default_factory=dict)
 
 
 @frozen(kw_only=True)
-class PostToolUse(_Common):
+class PostToolUse(_OfTool):
     name: ClassVar[str] = "PostToolUse"
-    tool_name: str = ""
-    tool_input: Mapping[str, Any] = field(default_factory=dict)
     tool_response: Any = None  # an object, whose fields depend on the tool
     tool_use_id: str = ""
     duration_ms: int | None = None  # of the tool, without its hooks
 
 
 @frozen(kw_only=True)
-class PostToolUseFailure(_Common):
+class PostToolUseFailure(_OfTool):
     name: ClassVar[str] = "PostToolUseFailure"
-    tool_name: str = ""
-    tool_input: Mapping[str, Any] = field(default_factory=dict)
     tool_use_id: str = ""
     error: str = ""
     is_interrupt: bool = False

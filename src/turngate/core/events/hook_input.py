@@ -175,10 +175,7 @@ UNNAMED_SESSION = "fire"  # the id of the session if the input has none
 
 
 def read_event(name: str, payload: dict[str, Any], *, cwd: str) -> Event:
-    """Return the event that a JSON object describes; missing fields get a default.
-
-    Raises ValueError with a message that names the field.
-    """
+    """Return the event that a JSON object describes; missing fields get a default. Raises ValueError, which names the field."""
     if name not in OTHER_EVENTS:
         return read_stop(name, payload, cwd=cwd)
     kind, values = OTHER_EVENTS[name], _read_values(name, payload)

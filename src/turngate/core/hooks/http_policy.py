@@ -131,7 +131,6 @@ def _has_dots(path: str) -> bool:
 
 
 def redirect_target(url: str, location: str) -> str | None:
-    """Return the URL of a redirect, or None if it is not valid."""
     try:
         target = urljoin(url, location).removesuffix("?")  # which Python keeps since 3.14
     except ValueError:  # a bracket without its counterpart
@@ -202,10 +201,7 @@ def read_headers(
     environ: Mapping[str, str],
     permitted: Iterable[str] | None = None,
 ) -> Headers:
-    """Claude Code: variables only from `allowedEnvVars`, others become empty.
-
-    `permitted` is its `httpHookAllowedEnvVars`, which no hook can exceed; None if no file has that key.
-    """
+    """Claude Code: variables only from `allowedEnvVars`, others become empty. `permitted`: its `httpHookAllowedEnvVars`, if a file has that key."""
     allowed = frozenset(allowed)
     forbidden = frozenset() if permitted is None else allowed - frozenset(permitted)
     fields: dict[str, str] = {}
@@ -241,7 +237,6 @@ def read_headers(
 
 
 def unlisted_variables(headers: Mapping[str, str], allowed: Iterable[str]) -> tuple[str, ...]:
-    """Return the variables that the headers use and the hook does not allow."""
     listed = frozenset(allowed)
     matches = (match for value in headers.values() for match in _VARIABLE.finditer(value))
     names = (match[1] or match[2] for match in matches)

@@ -255,10 +255,7 @@ HOW_IT_RUNS = frozenset(
 
 
 def identity(hook: Hook) -> tuple[object, ...]:
-    """Return a key that is equal for hooks of several files that count as one hook; callbacks are never merged.
-
-    A different id makes a different hook, and so does another condition or another outcome: each says when it runs.
-    """
+    """Return a key that is equal for hooks of several files that count as one: with the same id, condition and outcomes. Callbacks are never merged."""
     if isinstance(hook, CallbackHook):
         return ("callback", object())
     kind: Any = type(hook)

@@ -23,8 +23,6 @@ _parser: Any = import_module("re._parser")  # no type stubs
 
 @frozen
 class NameMatcher:
-    """Matches exactly these names."""
-
     names: tuple[str, ...]
 
     def matches(self, subject: str) -> bool:
@@ -33,10 +31,7 @@ class NameMatcher:
 
 @frozen
 class RegexMatcher:
-    """Matches where the pattern is found anywhere in the name.
-
-    A name that is too long to be searched in bounded time matches: one hook too many is the safer mistake.
-    """
+    """Matches where the pattern is found anywhere in the name, and every name that is too long: one hook too many is the safer mistake."""
 
     pattern: re.Pattern[str]
     max_chars: int
@@ -59,14 +54,9 @@ class InvalidMatcher:
 _NAMES_ONLY = re.compile(r"[A-Za-z0-9_\- ,|]+")
 
 
-def is_name_list(matcher: str) -> bool:
-    """Return whether a matcher is a list of names, not a regular expression."""
-    return _NAMES_ONLY.fullmatch(matcher) is not None
-
-
 @lru_cache(maxsize=4096)
 def read_matcher(matcher: str) -> NameMatcher | RegexMatcher | InvalidMatcher:
-    if is_name_list(matcher):
+    if _NAMES_ONLY.fullmatch(matcher):
         return NameMatcher(tuple(name.strip() for name in re.split(r"[,|]", matcher) if name.strip()))
     if len(matcher) > MAX_PATTERN_CHARS:
         return InvalidMatcher(f"is longer than {MAX_PATTERN_CHARS:,} characters")

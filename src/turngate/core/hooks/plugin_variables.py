@@ -35,10 +35,7 @@ def _expand(text: str, values: Mapping[str, str]) -> str:
 
 
 def missing_plugin_variable(hook: CommandHook, defined: Container[str]) -> str | None:
-    """Return the variable of plugins that the hook uses although it is not one of a plugin.
-
-    Claude Code (measured): such a hook is not run at all. It looks for the form with braces only.
-    """
+    """Return the variable of plugins, in braces, that a hook of no plugin uses. Claude Code (measured): such a hook is not run at all."""
     for word in (hook.command, *(hook.args or ())):
         for match in re.finditer(_IN_BRACES, word):
             if match[1] not in hook.env and match[1] not in defined:

@@ -56,17 +56,13 @@ def plan(settings: Settings, event: Event, locate: Locate | None = None) -> Plan
 
 
 def _agent_type(event: Event) -> str | None:
-    """Return the type of the subagent that the event is about."""
     if isinstance(event, StopEvent):
         return event.subagent.type if event.subagent else None
     return event.agent_type or None
 
 
 def _no_match(rule: Rule, event: Event, settings: Settings, locate: Locate | None) -> Skipped | HookFailed:
-    """An invalid matcher is never on purpose: a failure, so that a hook whose failure blocks does.
-
-    Claude Code: "bad regex -> never matches (debug line)".
-    """
+    """An invalid matcher is a failure, so that a hook whose failure blocks does. Claude Code: "bad regex -> never matches (debug line)"."""
     matcher, shown = read_matcher(rule.matcher or ""), f"its matcher {_describe(rule.matcher)}"
     if not isinstance(matcher, InvalidMatcher):
         return Skipped(f"{shown} does not match {_describe(event.subject)}", on_purpose=True)
@@ -147,11 +143,7 @@ def matches(matcher: str | None, event: Event) -> bool:
 
 
 def without_duplicates(rules: Iterable[Rule], settings: Settings) -> tuple[Rule, ...]:
-    """Keep one of several equal hooks from files, at the first position and with the last definition (X-14).
-
-    A managed definition stays, and one that is trusted less does not disarm a gate. Hooks that a program lists are
-    never removed.
-    """
+    """Keep one of equal hooks from files, at the first position and with the last definition (X-14), unless the first one `stays`."""
     by_identity: dict[object, Rule] = {}
     for rule in rules:
         key = identity(rule.hook) if rule.source != "python" else object()

@@ -35,7 +35,6 @@ _RULE = re.compile(r"([A-Za-z_*][\w*.:-]*)\s*(?:\((.*)\))?", re.DOTALL)
 
 @lru_cache(maxsize=1024)
 def read_rule(text: str) -> PermissionRule | None:
-    """Return the rule, or None if the text is not a rule."""
     match = _RULE.fullmatch(text.strip()) if len(text) <= MAX_RULE_CHARS else None
     if match is None or (match[2] is not None and _ends_early(match[2])):
         return None
@@ -66,7 +65,6 @@ def why_never(rule: PermissionRule) -> str | None:
 def rule_matches(
     rule: PermissionRule, tool: str, tool_input: Mapping[str, Any], project: str, locate: Locate | None = None
 ) -> bool:
-    """Return whether a call of the tool with this input matches the rule."""
     content, names = rule.content, tool_names(tool)
     if content is None:
         return any(wildcard_matches(rule.tool, name) for name in names)

@@ -50,10 +50,7 @@ _LIST_OPERATORS = frozenset(["&&", "||", "|&", "|", ";", "&", "\n", ""])
 
 
 class Part(NamedTuple):
-    """A piece of a word: its text without the quotes, and how it is quoted.
-
-    `bare`, `double`, `single` (or escaped), or `substitution` (with and without double quotes).
-    """
+    """A piece of a word: its text without the quotes, and how it is quoted: `bare`, `double`, `single` (or escaped) or `substitution`."""
 
     text: str
     quoting: str
@@ -265,10 +262,7 @@ class Expansion(NamedTuple):
 
 
 def expand(word: Word, variables: Mapping[str, str | None], home: str) -> Expansion | None:
-    """Return the word as the shell expands it, or None if that is not known: a glob, a substitution …
-
-    A variable that is None has a value that only a run of the hook knows.
-    """
+    """Return the word as the shell expands it, or None if that is not known: a glob, a substitution, a variable that is None …"""
     expansions: list[Expansion] = []
     length = 0
     for number, part in enumerate(word.parts):

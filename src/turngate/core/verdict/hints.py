@@ -51,10 +51,7 @@ _HOOKS_COMMAND = r"`(turngate hooks [^`]*)`"
 
 
 def with_location(text: str, location: str) -> str:
-    """Return a text whose commands `turngate hooks …` are about a project on another machine: `ssh://build/srv/app`.
-
-    For a project on this machine, it stays as it is.
-    """
+    """Return a text whose commands `turngate hooks …` are about a project on another machine, if it is on one: `ssh://build/srv/app`."""
     if not location.startswith("ssh://"):
         return text
     return re.sub(_HOOKS_COMMAND, lambda command: f"`{command[1]} --ssh {shlex.quote(location)}`", text)

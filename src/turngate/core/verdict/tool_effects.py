@@ -43,7 +43,6 @@ def permission_of(event: str, runs: Iterable[HookRun]) -> Permission | None:
 
 
 def block_reasons(runs: Iterable[HookRun]) -> str | None:
-    """Return the reasons of the hooks that block, or None if none does."""
     blocking = [run for run in runs if run.mode == "gate" and isinstance(run.decision, Block)]
     return "\n\n".join(run_message(run) or "" for run in blocking) if blocking else None
 
@@ -137,7 +136,6 @@ def updated_output(runs: Iterable[HookRun]) -> Any:
 
 
 def first_messages(runs: Iterable[HookRun]) -> list[str]:
-    """Return the messages with which SessionStart hooks begin the conversation."""
     messages = (answer.first_message for answer in _answers(runs))
     return [message for message in messages if message and message.strip()]
 

@@ -16,8 +16,17 @@ from turngate.core.verdict.hints import run_hint
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outputs
 
 
+class _Verdict:
+    runs: tuple[HookRun, ...]
+
+    @property
+    def hook_outputs(self) -> tuple[HookOutput, ...]:
+        """What each hook said, in configured order."""
+        return outputs(self.runs)
+
+
 @frozen
-class Stop:
+class Stop(_Verdict):
     """The agent may stop."""
 
     runs: tuple[HookRun, ...] = ()
@@ -27,14 +36,9 @@ class Stop:
     unenforced: tuple[HookOutput, ...] = field(default=(), kw_only=True, repr=False, compare=False)
     """The gates that gave no decision although they should have: they failed, timed out, were skipped or wait."""
 
-    @property
-    def hook_outputs(self) -> tuple[HookOutput, ...]:
-        """What each hook said, in configured order."""
-        return outputs(self.runs)
-
 
 @frozen
-class Continue:
+class Continue(_Verdict):
     """The agent continues with this prompt."""
 
     runs: tuple[HookRun, ...]
@@ -42,11 +46,6 @@ class Continue:
     advice_only: bool = False
     messages: tuple[str, ...] = ()  # the parts of the prompt that are sent one by one; empty: all at once
     unenforced: tuple[HookOutput, ...] = field(default=(), kw_only=True, repr=False, compare=False)
-
-    @property
-    def hook_outputs(self) -> tuple[HookOutput, ...]:
-        """What each hook said, in configured order."""
-        return outputs(self.runs)
 
 
 Verdict = Stop | Continue
@@ -193,10 +192,7 @@ def _advice(run: HookRun) -> str:
 
 
 def unenforced(runs: Iterable[HookRun], dialect: Dialect) -> tuple[HookRun, ...]:
-    """Return the gates that failed, timed out, were skipped or wait, and do not block because of that.
-
-    A hook that was skipped on purpose, because of its matcher, `enabled` or `outcomes`, is not among them.
-    """
+    """Return the gates that failed, timed out, were skipped against their author's intent or wait, and do not block because of that."""
     faults = (run for run in runs if run.mode == "gate" and isinstance(run.decision, Fault))
     return tuple(run for run in faults if not is_blocking(run, dialect))
 

@@ -64,17 +64,15 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def read_changes(text: str) -> tuple[Change, ...]:
-    """Return the changes in the output of `git diff --raw`."""
-    return tuple(_read_change(match) for line in text.split("\n") if (match := _RAW_LINE.fullmatch(line)))
-
-
-def _read_change(match: re.Match[str]) -> Change:
-    old_mode, mode, old_id, new_id, status, names = match.groups()
-    paths = [unquote_path(name) for name in names.split("\t")]
     kinds: dict[str, ChangeKind] = {"A": "added", "C": "added", "D": "deleted", "R": "renamed"}
-    old_path = paths[0] if status == "R" else None
-    kind = kinds.get(status, "modified")
-    return Change(paths[-1], kind, old_path, old_mode, mode, is_same_content=old_id == new_id)
+    changes = []
+    for match in filter(None, map(_RAW_LINE.fullmatch, text.split("\n"))):
+        old_mode, mode, old_id, new_id, status, names = match.groups()
+        paths = [unquote_path(name) for name in names.split("\t")]
+        kind, old_path = kinds.get(status, "modified"), paths[0] if status == "R" else None
+        is_same = old_id == new_id
+        changes.append(Change(paths[-1], kind, old_path, old_mode, mode, is_same_content=is_same))
+    return tuple(changes)
 
 
 def read_filtered(text: str) -> tuple[str, ...]:

@@ -48,8 +48,6 @@ _MANIFESTS = {
 
 @frozen
 class Status:
-    """What is not committed."""
-
     entries: Mapping[str, str]  # by path, a letter of git for what is staged, and one for the file
     filtered: tuple[str, ...]  # files of which only a filter could tell
     operations: tuple[str, ...]  # those in progress, such as "rebase"
@@ -96,10 +94,7 @@ async def record_clean(context: GateContext) -> Mapping[str, Any]:
 
 
 async def _select(context: GateContext, status: Status) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return what counts, also of the filtered files: not what was there at the session's start, if that is known.
-
-    Without a record, a file that is not tracked may be the user's own, so it counts only by choice.
-    """
+    """Return what counts, also of the filtered files: what was not there at the start; without a record, untracked files only by choice."""
     before = (context.state.start or {}).get("status")
     is_recorded = isinstance(before, dict)
     counts_untracked = context.options["untracked"] or (is_recorded and not context.options["tracked-only"])

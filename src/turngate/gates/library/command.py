@@ -15,8 +15,9 @@ from turngate.core.text import one_line, strip_controls
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.baseline import Known, Results, run_at_start
 from turngate.gates.check_changes import block_once, find_definition, note_changes
-from turngate.gates.count_tests import (
+from turngate.gates.check_output import (
     count_tests,
+    describe_empty_run,
     describe_fewer,
     describe_missing_count,
     last_pass,
@@ -69,12 +70,9 @@ async def check_command(context: GateContext) -> Decision:
 async def hold_until_passed(
     context: GateContext, command: CommandHook, check: str | None, definition: Mapping[str, str]
 ) -> Decision:
-    """Check a command with the options of this module; the reason names the command. `check`: what it checks, if known.
-
-    What fails as at the session's start does not block.
-    """
+    """Check a command with the options of this module. What fails as at the session's start does not block. `check`: what it checks, if known."""
     context.asks_git = re.search(_ASKS_GIT, "\n".join((_text(command), *definition.values()))) is not None
-    results, name = _results(context, command), show_command(command)
+    results, name = _results(context, _text(command)), show_command(command)
     if context.options.get("related") and (block := await _check_related(context, command)):
         return block
     ended = results.find(await tree_before(context)) if results.has_slow() else None
@@ -111,11 +109,7 @@ async def hold_until_passed(
     )
 
 
-def _results(context: GateContext, command: CommandHook) -> Results:
-    return _results_of(context, _text(command))
-
-
-def _results_of(context: GateContext, command: str) -> Results:
+def _results(context: GateContext, command: str) -> Results:
     return Results(context.state_folder, context.project, command, asks_git=context.asks_git)
 
 
@@ -150,7 +144,7 @@ async def _without_known_failures(
     if context.options.get("all-failures") or not isinstance(start, str):
         return result
     context.is_shared = False
-    results = _results(context, command)
+    results = _results(context, _text(command))
     output = read_output(report.stdout, report.stderr, context.project)
     known = results.find(start)
     if known is None or (known.names is None and not known.is_too_slow(context.commands.seconds_left)):
@@ -200,10 +194,7 @@ async def _check_related(context: GateContext, command: CommandHook) -> Block | 
     from turngate.gates.related_tests import related_commands  # noqa: PLC0415 # lazy: an option
 
     for name, text in await related_commands(context, _text(command)):
-        results, seconds = (
-            _results_of(context, name),
-            context.commands.seconds_left * RELATED_SHARE,
-        )
+        results, seconds = _results(context, name), context.commands.seconds_left * RELATED_SHARE
         known = results.find(await tree_before(context))
         if known and (known.names is not None or known.is_too_slow(seconds)):
             continue
@@ -249,7 +240,7 @@ async def _find_failed_at_start(
     from turngate.gates.failures import WHOLE_OUTPUT  # noqa: PLC0415 # lazy: for failures only
 
     found = []
-    whole = _results(context, command).find(start)
+    whole = _results(context, _text(command)).find(start)
     if whole and whole.names is not None and not whole.incomplete:
         found += [] if any(name.startswith(WHOLE_OUTPUT) for name in whole.names) else [whole.names]
     ran = await run_at_start(context, related, 0.0)
@@ -365,8 +356,6 @@ def _describe_empty_run(command: CommandHook, report: Exited, check: str | None)
     output = f"{report.stdout}\n{report.stderr}"
     if not output.strip():
         return None
-    from turngate.gates.empty_runs import describe_empty_run  # noqa: PLC0415 # lazy: only if something is printed
-
     words = describe_empty_run(output, check)
     if words is None or check is not None:
         return words
@@ -411,10 +400,7 @@ def _nothing(context: GateContext, why: str, *, quiet: bool = True) -> Allow:
 async def nothing_to_check(
     context: GateContext, check: str | None, definition: Mapping[str, str]
 ) -> Allow | None:
-    """Return that nothing has changed that the check is about: files that match `if-changed`; for a known check, more than documents.
-
-    A formatter and a build may read documents too.
-    """
+    """Return that nothing has changed that the check is about: files that match `if-changed`; for tests, lint and types, more than documents."""
     globs, start = context.options.get("if-changed"), context.state.start or {}
     skips_documents = (
         check in ("tests", "lint", "types") and start.get("tree") and not context.options.get("always")

@@ -8,9 +8,9 @@ from turngate.core.answers.report_types import Exited
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.agent_commands import CheckRun, Edit, read_edits, read_runs
+from turngate.gates.check_output import describe_empty_run
 from turngate.gates.claims import Claim, find_admission, find_claims, says_done
 from turngate.gates.conversation import find_prompt, last_answer, read_calls
-from turngate.gates.empty_runs import describe_empty_run
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.toolchains import CHECKS
 

@@ -329,7 +329,6 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 
 def _is_true(statement: ast.stmt) -> bool:
-    """Return whether a statement asserts what is always true."""
     match statement:
         case ast.Assert(test=ast.Constant(value=value)):
             return value is True

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from turngate._frozen_dataclass import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.events.events import StopEvent
 from turngate.core.text import one_line
@@ -26,12 +25,6 @@ _GO_ON = re.compile(
 _NAMES = ("TodoWrite", "TaskCreate", "TaskUpdate")
 
 
-@frozen
-class OpenTask:
-    text: str
-    in_progress: bool = False
-
-
 async def check_todos(context: GateContext) -> Decision:
     found = await run_in_thread(read_calls_of, context.event, _NAMES)
     calls = [call for call in found if not call.is_error]
@@ -43,10 +36,8 @@ async def check_todos(context: GateContext) -> Decision:
     else:
         tasks = _created(calls)
     if prompt and _ONLY.search(prompt.text):
-        tasks = [
-            task for task in tasks if _open_task(task).text.casefold() in prompt.text.casefold()
-        ] or tasks
-    still_open = [_open_task(task) for task in tasks if task.get("status") not in CLOSED]
+        tasks = [task for task in tasks if _text(task).casefold() in prompt.text.casefold()] or tasks
+    still_open = [task for task in tasks if task.get("status") not in CLOSED]
     return Block(_describe(still_open, len(tasks))) if still_open else Allow()
 
 
@@ -83,15 +74,15 @@ def _task_id(call: ToolCall) -> str:
     return str(value).removeprefix("#")
 
 
-def _open_task(task: Mapping[str, object]) -> OpenTask:
+def _text(task: Mapping[str, object]) -> str:
     texts = (task.get(key) for key in ("content", "subject", "description"))
     text = next((text for text in texts if isinstance(text, str) and text.strip()), "(without a name)")
-    return OpenTask(one_line(text, MAX_TASK_CHARS), task.get("status") == "in_progress")
+    return one_line(text, MAX_TASK_CHARS)
 
 
-def _describe(tasks: Sequence[OpenTask], total: int) -> str:
-    one = len(tasks) == 1
-    lines = [f"- {task.text}" + (" (in progress)" if task.in_progress else "") for task in tasks[:MAX_LISTED]]
+def _describe(tasks: Sequence[Mapping[str, object]], total: int) -> str:
+    one, now = len(tasks) == 1, {"in_progress": " (in progress)"}
+    lines = [f"- {_text(task)}{now.get(str(task.get('status')), '')}" for task in tasks[:MAX_LISTED]]
     if len(tasks) > MAX_LISTED:
         lines.append(f"… and {len(tasks) - MAX_LISTED} more")
     return "\n".join(

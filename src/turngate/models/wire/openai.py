@@ -188,7 +188,7 @@ _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "conten
 def _response_body(model: str, request: ModelRequest) -> Json:
     body: Json = {
         "model": model,
-        "input": _items(request, _response_reply, _response_result),
+        "input": _items(request, lambda blocks: [*map(_block, blocks)], _response_result),
         "stream": True,
         "store": False,  # the conversation is sent whole each time
     }
@@ -201,10 +201,6 @@ def _response_body(model: str, request: ModelRequest) -> Json:
 
 def _response_result(result: messages.ToolResult) -> Json:
     return {"type": "function_call_output", "call_id": result.tool_use_id, "output": content_of(result)}
-
-
-def _response_reply(blocks: list[Text | ToolUse]) -> list[Json]:
-    return [_block(block) for block in blocks]
 
 
 def _block(block: Text | ToolUse) -> Json:

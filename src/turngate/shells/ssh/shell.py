@@ -7,10 +7,11 @@ Nothing is assumed of the other machine but an SSH server, a POSIX `/bin/sh` and
 import asyncio
 import contextlib
 import errno
+import math
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
 
 import asyncssh
 from asyncssh.constants import OPEN_REQUEST_SESSION_FAILED
@@ -20,12 +21,19 @@ from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World
+from turngate.shells.process import OUTPUT_GRACE_S
 from turngate.shells.process_tree import KILL_GRACE_S, VARIABLE, add_marker, new_run_marker
-from turngate.shells.ssh.cleanup_shell import SILENCE_S
-from turngate.shells.ssh.connection import NO_PROCESS, Connection, open_connection, run_line
-from turngate.shells.ssh.login import Address, CannotConnect
+from turngate.shells.ssh.cleanup_shell import SILENCE_S, CleanupShell, ProgramsMissing
+from turngate.shells.ssh.login import Address, CannotConnect, connect, ssh_command
 from turngate.shells.ssh.process import RemoteProcess, command_words, not_started
-from turngate.shells.ssh.remote_command import BOOTSTRAP, command_line, end_line, unsettable
+from turngate.shells.ssh.remote_command import (
+    BOOTSTRAP,
+    as_line,
+    command_line,
+    end_line,
+    quote,
+    unsettable,
+)
 
 GROW_AFTER = 50  # channels that were opened since the limit last changed
 
@@ -109,6 +117,146 @@ class BackgroundTasks:
             await asyncio.wait({task})
 
 
+NO_PROCESS = "0"  # the id of a process that is not known
+FIRST_POLL_S, LAST_POLL_S = 0.1, 2.0  # while processes that a command left running are waited for
+SETTLE_S = 1.0  # in which a server may still count a channel that was closed
+
+
+class Remains(NamedTuple):
+    """What a connection may have left on its machine: the markers of runs, and folders."""
+
+    runs: frozenset[str] = frozenset()
+    folders: frozenset[str] = frozenset()
+
+
+class Connection:
+    """An open connection, its cleanup shell, and its SFTP client once files are asked for."""
+
+    def __init__(
+        self, client: asyncssh.SSHClientConnection, cleanup: CleanupShell, environment: Mapping[str, str]
+    ) -> None:
+        self.client = client
+        self.cleanup = cleanup
+        self.environment = environment
+        self._sftp: asyncssh.SFTPClient | None = None
+        self.folder = ""  # for temporary files; the cleanup shell removes it
+        self._runs: set[str] = set()  # the markers of those that have not ended
+        self._inherited = Remains()  # of earlier connections
+        self._channel_closed_at = -math.inf
+
+    def watch(self, pid: str, marker: str) -> None:
+        self._runs.add(marker)
+        self.cleanup.watch(pid, marker)
+
+    def forget(self, marker: str) -> None:
+        if self.is_open:  # otherwise it is not known whether the run has ended
+            self._runs.discard(marker)
+        self.cleanup.forget(marker)
+
+    async def open_sftp(self) -> asyncssh.SFTPClient:
+        """Return the SFTP client, opened if it is not there. Raises OSError or asyncssh.Error."""
+        if self._sftp is None:
+            self._sftp = await self.client.start_sftp_client(path_errors="surrogateescape")
+        return self._sftp
+
+    def close_sftp(self) -> None:
+        if self._sftp is not None:
+            self._sftp.exit()
+            self._sftp = None
+
+    @property
+    def remains(self) -> Remains:
+        """What may be there if the connection is lost, and its server has not noticed that."""
+        folders = frozenset({self.folder} - {""})
+        return Remains(self._inherited.runs | self._runs, self._inherited.folders | folders)
+
+    async def remove(self, remains: Remains) -> None:
+        """End and remove what an earlier connection has left."""
+        self._inherited = remains
+        ended = [await self.cleanup.end(NO_PROCESS, marker) for marker in remains.runs]
+        lines = [as_line(f"rm -rf -- {quote(folder)}") for folder in remains.folders]
+        removed = [await self.cleanup.evaluate(line) is not None for line in lines]
+        if all((*ended, *removed)):
+            self._inherited = Remains()
+
+    async def wait_for_processes(
+        self, process: RemoteProcess, pid: str, marker: str, report: Callable[[Exited], None]
+    ) -> None:
+        """Wait for the processes that a command left running; `report` them if they do not end soon."""
+        loop, exited, delay = asyncio.get_running_loop(), process.exited(), FIRST_POLL_S
+        deadline, is_reported = loop.time() + OUTPUT_GRACE_S, exited.held
+        if exited.held:
+            report(exited)
+            await asyncio.shield(process.closed)
+        while await self.cleanup.has_processes(pid, marker):
+            if not is_reported and loop.time() >= deadline:
+                report(exited)
+                is_reported = True
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, LAST_POLL_S)
+
+    def channel_closed(self) -> None:
+        self._channel_closed_at = asyncio.get_running_loop().time()
+
+    @property
+    def is_settling(self) -> bool:
+        """The server may still count a channel that was just closed."""
+        return asyncio.get_running_loop().time() < self._channel_closed_at + SETTLE_S
+
+    def drop_if_silent(self) -> None:
+        """Give up a connection whose cleanup shell does not answer: the next command opens another one."""
+        if self.cleanup.is_silent:
+            self.client.abort()
+
+    @property
+    def is_open(self) -> bool:
+        return not self.client.is_closed()
+
+    def drop_without_cleanup_shell(self) -> None:
+        """Give up a connection whose cleanup shell has died, once nothing runs on it: another one has a cleanup shell."""
+        if not self.cleanup.is_alive and not self._runs:
+            self.client.abort()
+
+
+async def open_connection(address: Address, deadline: float) -> Connection:
+    """Connect and start the cleanup shell, until a deadline in the time of the loop. Raises CannotConnect."""
+    limit = max(0.001, deadline - asyncio.get_running_loop().time())
+    client = await connect(address, limit)
+    check = f"check it with `{ssh_command(address, 'true')}`"
+    try:
+        async with asyncio.timeout_at(deadline):
+            cleanup = await CleanupShell.start(client)
+            return Connection(client, cleanup, await cleanup.environment())
+    except TimeoutError:
+        client.abort()
+        raise CannotConnect(
+            f"the login shell of {address.host} did not answer within {limit:.3g} s; {check}"
+        ) from None
+    except ProgramsMissing as error:
+        client.abort()
+        names = ", ".join(str(error).split())
+        raise CannotConnect(
+            f"{address.host} lacks programs that Turngate needs: {names}; install them there, or add their folder to PATH"
+        ) from None
+    except (OSError, asyncssh.Error) as error:
+        client.abort()
+        raise CannotConnect(f"{address.host} started no shell: {error}; {check}") from None
+    except BaseException:
+        client.abort()
+        raise
+
+
+async def run_line(line: str, address: Address, limit: float) -> None:
+    """Run one line over a connection of its own: the channel of a command cannot be used again before the command ends."""
+    with contextlib.suppress(OSError, asyncssh.Error, CannotConnect, TimeoutError):
+        async with asyncio.timeout(limit):
+            async with await connect(address, limit) as client:
+                ended = RemoteProcess(HookRunContext())
+                await client.create_session(lambda: ended, BOOTSTRAP, encoding=None)
+                ended.send(line, b"")
+                await asyncio.shield(ended.exit)
+
+
 CONNECT_TIMEOUT_S = 10.0
 # At once on one connection; OpenSSH allows ten channels: one is the cleanup shell's, one that of SFTP.
 MAX_COMMANDS = 8
@@ -167,10 +315,7 @@ class SshShell:
         return connection.folder if connection and connection.is_open else ""
 
     async def private_folder(self, instead_of: str | None = None) -> str:
-        """Return a folder there for temporary files of this connection, which is removed when the connection ends.
-
-        `instead_of`: a folder that was returned before and does not exist any more. Raises OSError.
-        """
+        """Return a folder there for temporary files of this connection. `instead_of`: one that does not exist any more. Raises OSError."""
         async with self._making_folder:
             connection = await self._connected()
             if self.folder not in ("", instead_of):

@@ -1,18 +1,23 @@
-"""How many tests a run has passed and skipped, by what its tool prints, compared with the last run of the project that passed."""
+"""What a check that succeeded has printed: how many tests have passed and were skipped, or that it has checked nothing.
+
+The counts are compared with the last run of the project that passed. `toolchains.py` has the lines.
+"""
 
 import json
 import os
 import re
+from functools import cache
 from typing import NamedTuple
 
 from turngate.core.answers.report_types import Exited, TimedOut
-from turngate.core.text import strip_controls
+from turngate.core.text import one_line, strip_controls
 from turngate.gates.gate import GateContext
 from turngate.gates.stored_state import read_json, state_path, write_file
-from turngate.gates.toolchains import SKIPPED_TEST, TEST_COUNTS
+from turngate.gates.toolchains import ALL_SKIPPED, EMPTY_RUNS, PROJECT_CHECKS, SKIPPED_TEST, TEST_COUNTS
 from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL
 
+MAX_WORDS_CHARS = 200
 MAX_NAMES = 5  # of tests that are skipped, in a message
 MAX_LINE_CHARS = 300
 # A command that is one of these tools prints something, whatever its tests do.
@@ -84,3 +89,40 @@ def _path(state: str, project: str, command: str) -> str:
     """Return a file of the project: all its sessions share it, and all checkouts of its repository."""
     main = in_main_checkout(os.path.realpath(project), LOCAL)
     return state_path(state, f"project {main}", "", f"tests of {command}")
+
+
+# Nothing was checked. A tool may say so of one part and check another one, as cargo does of tests in documentation
+
+# What make and the programs that start scripts print of themselves.
+_HEADINGS = re.compile(r"\s*$|[>$] |(?:\S*/)?g?make\b|ninja\b|(?:npm|pnpm|yarn|bun)\b|Done in ")
+
+
+def describe_empty_run(output: str, check: str | None) -> str | None:
+    """Return the words that say that nothing was checked, or None. `check`: the kind of check, "other", or None for any."""
+    text = strip_controls(output)
+    nothing, something, alone = _patterns(check)
+    skipped = _any([*ALL_SKIPPED] if check == "tests" or check not in PROJECT_CHECKS else [])
+    has_run = something.search(skipped.sub("", text))
+    found = [] if has_run else [*nothing.finditer(text), *skipped.finditer(text)]
+    if not found and all(map(_HEADINGS.match, text.split("\n"))):
+        found = [*alone.finditer(text)]
+    return one_line(found[-1][0], MAX_WORDS_CHARS) if found else None  # the last one: of the summary
+
+
+def counts_tests(text: str) -> bool:
+    return _patterns("tests")[1].search(text) is not None
+
+
+@cache
+def _patterns(check: str | None) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Return what says that nothing was checked, that something was, and the former if nothing else is printed."""
+    is_any = check not in PROJECT_CHECKS
+    rows = [row for row in EMPTY_RUNS if is_any or check in row.checks]
+    nothing = [row.nothing for row in rows if not row.is_alone]
+    something = [row.something for row in rows if row.something]
+    alone = [row.nothing for row in rows if row.is_alone and check != "other"]
+    return _any(nothing), _any(something), _any(alone)
+
+
+def _any(patterns: list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(patterns) or r"(?!)", re.MULTILINE | re.IGNORECASE)

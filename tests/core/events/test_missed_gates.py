@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from turngate.core.events.stream_events import SubagentFinished
+from turngate.core.events.stream_events import MissedGates, SubagentFinished, merge_missed, missed_gates_of
 from turngate.core.verdict.hook_run import HookOutput
-from turngate.core.verdict.missed_gates import MissedGates, merge_missed, missed_gates_of
 
 HOOK = HookOutput("Stop", "tests", "command", "timeout", "timed out after 5 s")
 SUBAGENT = SubagentFinished("a1", "lines", "ok", 3, 1.5, "tester", "capped", ("tests", "lint"), "r1", (HOOK,))
