@@ -227,7 +227,6 @@ class AgentSession:
 
     @property
     def turn(self) -> TurnState | None:
-        """The turn that is running."""
         return self.events.turn
 
     async def run_turn(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:

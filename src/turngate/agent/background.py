@@ -216,7 +216,6 @@ class Wakes:
 
     @property
     def waiting(self) -> bool:
-        """Whether a block waits for a turn."""
         return bool(self._blocks)
 
     def add(self, run: HookRun) -> None:

@@ -161,11 +161,7 @@ class Conversation:
         question: str | None = None,
         waiting: WaitingAgent | None = None,
     ) -> None:
-        """Write one result at once, so it survives whatever happens to the tools beside it.
-
-        A result with a key is a subagent's, which is delivered exactly once: it is on disk before the
-        subagent's run is marked as announced. The result of a question opens it.
-        """
+        """Write one result at once. One with a key is a subagent's: it is on disk before its run is marked as announced, so that it comes once."""
         after, meta = self._after_result(waiting)
         meta |= {"key": key} if key else {"question": question} if question is not None else {}
         self.transcript.write_message(ToolResults((result,)), **meta)

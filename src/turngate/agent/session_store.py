@@ -47,8 +47,6 @@ class SessionLock:
 
 @frozen
 class SessionSummary:
-    """One earlier session, as `turngate sessions` shows it."""
-
     session_id: str
     changed: float
     size: int
@@ -58,7 +56,6 @@ class SessionSummary:
 
 
 def list_sessions(state: str) -> list[SessionSummary]:
-    """Return the sessions, newest first."""
     sessions = []
     for folder in _folders(state):
         path = os.path.join(folder, TRANSCRIPT_FILE)

@@ -115,7 +115,6 @@ class Redactor:
 
 
 def join_redactors(first: Redactor | None, second: Redactor | None) -> Redactor | None:
-    """Return a redactor of the secrets of both."""
     if first is None or second is None:
         return first or second
     forms = sorted({*first.forms, *second.forms}, key=len, reverse=True)
@@ -165,7 +164,6 @@ def is_secret_name(name: str) -> bool:
 
 
 def secret_values(environ: Mapping[str, str]) -> frozenset[str]:
-    """Return the values that must not be shown."""
     return frozenset(secret for name, value in environ.items() for secret in _secrets(name, value))
 
 

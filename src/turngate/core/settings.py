@@ -196,10 +196,7 @@ class Settings:
         return None if None in budgets else max(budgets)
 
     def passed_variables(self, rule: Rule) -> tuple[str, ...] | None:
-        """Return the variables that a command hook gets besides the usual ones; None: its environment is not clean.
-
-        If a file that no project sets asks for clean environments, a project's hook cannot name further variables.
-        """
+        """Return the variables that a command hook gets besides the usual ones, which a project's hook cannot extend; None: not a clean environment."""
         of_all = self.guarded_for(rule).get("pass_env", self.pass_env)
         own = rule.hook.pass_env if isinstance(rule.hook, CommandHook | GateHook) else None
         if own is None or of_all is None:
@@ -248,10 +245,7 @@ MergeRule = Literal["last", "union", "any", "concat", "owners", "each", "ceiling
 def merge(
     layers: Iterable[Layer], merge_rules: Mapping[str, MergeRule], dialect: Dialect = TURNGATE
 ) -> Settings:
-    """Return the settings of all layers. Later layers win: hooks add up, single values override (C-09).
-
-    `merge_rules` names the scalar fields of `Settings`; the table is `settings.keys.MERGE_RULES`.
-    """
+    """Return the settings of all layers, of which later ones win (C-09). `merge_rules` names the scalar fields of `Settings`."""
     levels, families = (*LEVELS, COMMAND_LINE, MANAGED), dialect.families  # weakest first (C-08)
     ordered = sorted(layers, key=lambda layer: (levels.index(layer.level), families.index(layer.family)))
     scalars = {name: _merge_scalar(name, rule, ordered, dialect) for name, rule in merge_rules.items()}

@@ -269,10 +269,7 @@ def _as_text(value: object) -> str:
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return a sentence, or a difference, for each part that was changed. A further command takes nothing away.
-
-    Nor does a target or script of a new name, as long as nothing else has changed so that it is run.
-    """
+    """Return a sentence, or a difference, for each part that was changed. A further command, or a target of a new name, takes nothing away."""
     names = [name for name in {**before, **now} if _essence(name, before) != _essence(name, now)]
     if {*before.get(COMMAND, "").split("\n")} <= {*now.get(COMMAND, "").split("\n")}:
         names = [

@@ -107,10 +107,7 @@ WHOLE = frozenset(("make", "just", "task"))  # their tasks stand for all parts o
 
 
 def chosen_commands(commands: Sequence[CheckCommand], check: str) -> list[CheckCommand]:
-    """Return what a check runs: one command for each part of a project, or a task that is for all parts.
-
-    Such a task also stands for the parts that CI does not run by themselves.
-    """
+    """Return what a check runs: one command for each part of a project, or a task for all parts, also for those that CI does not run."""
     all_of_it = [each for each in commands if each.check == check]
     found = [each for each in all_of_it if not each.is_guess] or all_of_it
     whole = [each for each in found if each.kind in WHOLE][:1]
@@ -446,7 +443,6 @@ def _unittest(project: _Project) -> Iterator[CheckCommand]:
 
 
 def _sign_of(name: str, tool: PythonTool, configured: Mapping[str, Any], project: _Project) -> str | None:
-    """Return the file that shows that the project uses a tool of Python."""
     if own := next((each for each in tool.files if each in project.names), None):
         return own
     if name in configured:

@@ -76,8 +76,6 @@ class GateInputs:
 
 @dataclass(kw_only=True)
 class GateContext:
-    """What one run of a gate is given."""
-
     project: str
     name: str = ""  # of the gate
     event: StopEvent

@@ -211,7 +211,6 @@ def _marked_heading(line: Line) -> Task | None:
 
 
 def _cells(line: str) -> list[str] | None:
-    """Return the cells of a row of a table."""
     stripped = line.strip()
     if not (stripped.startswith("|") and stripped.endswith("|") and len(stripped) > 1):
         return None

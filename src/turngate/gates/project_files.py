@@ -75,10 +75,7 @@ class NoSuchFiles(FilesUnreadable):
 async def list_matching(
     commands: ProjectCommands, pattern: str, limit: int, state: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the paths of files that match a pattern in lower case, as with `grep -iE`, and of files that git ignores; at most `limit` of each.
-
-    `state`: the state folder of Turngate. Raises FilesUnreadable.
-    """
+    """Return the paths of files that match a pattern in lower case, as with `grep -iE`, and of those that git ignores. Raises FilesUnreadable."""
     if commands.is_local and state:
         found = await run_in_thread(find_names, commands.project, state, pattern)
         if found is None:
@@ -163,7 +160,6 @@ class ProjectFiles:
 
 
 def read_project_files(project: str) -> ProjectFiles:
-    """Read them in a project on this machine."""
     names: set[str] = set()
     for folder in LISTED_FOLDERS:
         with contextlib.suppress(OSError):

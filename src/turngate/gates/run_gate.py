@@ -70,10 +70,7 @@ def make_context(
     reviewed: Mapping[str, str | None] = MappingProxyType({}),  # `Rule.files`
     environ: Mapping[str, str] = os.environ,
 ) -> GateContext:
-    """Return what one run of a gate is given; the state is that of this session, agent and gate.
-
-    The start of a session is one for all checkouts of a repository and for all agents; a subagent may have its own.
-    """
+    """Return what one run of a gate is given. The start of a session is one for all checkouts and agents; a subagent may have its own."""
     path, starts = None, list[str]()
     if state_folder is not None:
         agent = event.subagent.id if event.subagent else ""
@@ -298,7 +295,6 @@ def _with_inputs(context: GateContext, tree: str | None) -> str | None:
 
 
 def _keep(state: GateState, tree: str | None, activity: object, result: Decision) -> Decision:
-    """Store a result with the tree that it is about."""
     state.tree, state.activity, state.result = tree, activity, _to_json(result)
     if tree is not None:
         state.passed.pop(tree, None)
@@ -312,10 +308,7 @@ def _keep(state: GateState, tree: str | None, activity: object, result: Decision
 
 
 async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tuple[str | None, Decision]:
-    """Check while no other agent checks this gate in this project. Return the result and the tree that it is about.
-
-    After a wait, the result of the other one counts if the tree is the same, unless it depends on its session.
-    """
+    """Check while no other agent checks this gate here; after a wait, its result may count. Return the result and the tree that it is about."""
     lock = _open_lock(context) if gate.is_cached else None
     if lock is None:
         decision = await _check(gate, context)

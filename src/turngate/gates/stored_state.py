@@ -108,7 +108,6 @@ class GateState:
 
     @property
     def has_start(self) -> bool:
-        """Whether the start of this agent is recorded."""
         return self.start is not None and (not self._starts or os.path.exists(self._starts[0]))
 
     def save_start(self, start: dict[str, object]) -> None:

@@ -130,11 +130,7 @@ class Test(NamedTuple):
 def find_weakened(
     patches: Sequence[FilePatch], others: Sequence[FilePatch] = (), wishes: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Yield what the patches of protected files take away from the tests. They have all lines of each file, changed or not.
-
-    What was moved, renamed, reworded or joined is not taken away, nor what the user wants to be removed, or what tests
-    something that the patches of other files remove.
-    """
+    """Yield what patches, with all lines, take away from protected tests, unless the user wants that or `others` remove what was tested."""
     (before, old_skips), (after, skips) = _read_side(patches, "removed"), _read_side(patches, "added")
     added = _added_literals(patches)
     present = {value for test in after for each in test.assertions for value in _literals(each.text)}

@@ -32,8 +32,6 @@ class FileState:
 
 
 class FoundFile:
-    """A file below a folder."""
-
     def __init__(self, path: str, stat: os.stat_result, *, is_link: bool) -> None:
         self.path, self.stat = path, stat  # for a link, of what it leads to
         self.is_link = is_link

@@ -76,10 +76,7 @@ async def run_callback(callback: Callable[[Any], Any], event: Any) -> Any:
 async def _run_reviewed(
     rule: Rule, world: World, live: HookRunContext, run: Callable[[], Awaitable[Report]]
 ) -> Report:
-    """Run a command only while its files are what they were at the start of the session.
-
-    They are compared once more when it has ended: a file may be replaced between the comparison and the start.
-    """
+    """Run a command only while its files are what was approved; they are compared again at its end, since one may be replaced before it starts."""
     try:
         if why := await _describe_change(rule, world):
             return Skipped(f"{why} {IN_SESSION}", is_change=True)

@@ -93,10 +93,7 @@ def with_own_bytecode(
 
 
 async def with_copies(event: Event, world: World) -> Event:
-    """Return the event with the paths that its transcripts have where the hook runs.
-
-    The file of SessionStart hooks is there too, also after a connection was lost.
-    """
+    """Return the event with the paths of its transcripts where the hook runs; the file of SessionStart hooks is renewed there."""
     if world.copies is None:
         return event
     if event.transcript_path:

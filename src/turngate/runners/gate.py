@@ -138,8 +138,6 @@ def _as_seen_by(rule: Rule, question: PromptHook, settings: Settings) -> PromptH
 def judge_for(
     event: StopEvent, settings: Settings, world: World, live: HookRunContext
 ) -> Callable[[PromptHook], Awaitable[Decision]]:
-    """Return a function that asks a judge about this stop."""
-
     async def ask(hook: PromptHook) -> Decision:
         # lazy: it reads transcripts, which few gates need
         from turngate.runners.prompt import run_prompt  # noqa: PLC0415

@@ -171,10 +171,7 @@ class _Child:
             future.cancel()
 
     def _exit_code(self) -> int:
-        """Return the exit code; raise ChildProcessError when other code in this process has collected it.
-
-        The zombie stays until `close`, so that the number of its session and group is not reused.
-        """
+        """Return the exit code; the zombie stays until `close`, so that its number is not reused. Raises ChildProcessError if other code has it."""
         if self._code is None:
             try:
                 status = _wait_for_status(self.pid)

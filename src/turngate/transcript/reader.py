@@ -144,7 +144,6 @@ def read_last_assistant_message(path: str, lines: int = LAST_LINES) -> str | Non
 
 
 def read_last_texts(path: str, lines: int = LAST_LINES) -> tuple[str, ...]:
-    """Return the text blocks of the last assistant message in the last lines."""
     for line in _last_lines(path, lines):
         record = parse_record(line)
         message = record.get("message") if record else None

@@ -115,10 +115,7 @@ class StoredConversation:
 
 
 def read_conversation(path: str) -> StoredConversation:
-    """Read the conversation up to its last complete message. Tool calls without a result get an error result.
-
-    The collector of cycles is paused: while a long conversation is built, it would search all of it again and again.
-    """
+    """Read the conversation up to its last complete message; without the collector of cycles, which would search it again and again."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -185,11 +182,7 @@ def _records(path: str) -> Iterator[dict[str, Any]]:
 
 
 def _with_results(messages: list[Message]) -> Iterator[Message]:
-    """Put one result right after every tool call, because providers reject any other conversation.
-
-    Everything between two replies belongs to the first of them: the results of its calls, in any number of
-    records, then the user messages.
-    """
+    """Put one result right after every tool call, because providers reject any other conversation, then the messages up to the next reply."""
     for reply, rest in _by_reply(messages):
         if reply is not None:
             yield reply

@@ -67,8 +67,6 @@ SYNONYMS = {"block": "deny"}
 
 @frozen(kw_only=True)
 class Answer:
-    """A valid JSON answer."""
-
     decision: BlockOrAllow | None = None
     reason: str | None = None
     continue_turn: bool | None = None  # `continue`
@@ -99,8 +97,6 @@ class PlainText:
 
 @frozen
 class InvalidAnswer:
-    """A JSON answer that is not valid."""
-
     error: str
 
 
@@ -382,7 +378,6 @@ DENIED = "denied by a hook"
 
 
 def _permission_problem(event: str, specific: Mapping[str, Any]) -> str | None:
-    """Return why the permission of a tool event cannot be read, or None."""
     request = specific.get("decision")
     if event == "PreToolUse" and specific.get("permissionDecision") not in (*PERMISSIONS, None):
         return unknown_word("permissionDecision", specific["permissionDecision"], *PERMISSIONS)
@@ -395,7 +390,6 @@ def _permission_problem(event: str, specific: Mapping[str, Any]) -> str | None:
 
 
 def _input_problem(event: str, specific: Mapping[str, Any]) -> str | None:
-    """Return why the changed input of a tool cannot be used, or None."""
     holder = specific.get("decision") if event == "PermissionRequest" else specific
     changed = holder.get("updatedInput") if isinstance(holder, Mapping) else None
     if event not in ("PreToolUse", "PermissionRequest") or isinstance(changed, dict | None):

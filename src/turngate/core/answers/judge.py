@@ -138,10 +138,7 @@ MAX_PROMPT_CHARS = 1_048_576  # of a prompt with its input; more than the contex
 
 
 def expand_arguments(prompt: str, payload: str, dialect: Dialect) -> str | HookFailed:
-    """Replace every `$ARGUMENTS` with the hook's input; without one, append the input (C-13).
-
-    The length is known before the text is built: an input that is named often must not fill the memory.
-    """
+    """Replace every `$ARGUMENTS` with the hook's input, or append it (C-13), unless the text would be too long: its length is known before."""
     if ARGUMENTS not in prompt:
         prompt = f"{prompt}\n\n{dialect.arguments_heading}{ARGUMENTS}"
     count = prompt.count(ARGUMENTS)

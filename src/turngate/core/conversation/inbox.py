@@ -46,7 +46,6 @@ class Inbox:
         return self._waiting.popleft() if self._waiting else None
 
     def take(self, origin: Origin) -> list[InboxEntry]:
-        """Remove the entries of this origin, and return them."""
         taken = [entry for entry in self._waiting if entry.origin == origin]
         self._waiting = deque(entry for entry in self._waiting if entry.origin != origin)
         return taken

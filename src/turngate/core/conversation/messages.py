@@ -55,8 +55,6 @@ class UserMessage:
 
 @frozen
 class Reply:
-    """One reply of the model."""
-
     blocks: tuple[Text | ToolUse, ...]
     stop_reason: StopReason = "end_turn"
     usage: Usage = field(default_factory=Usage)
@@ -108,8 +106,6 @@ class ToolResult:
 
 @frozen
 class ToolResults:
-    """The results of all tool calls of one reply."""
-
     results: tuple[ToolResult, ...]
 
 
@@ -118,8 +114,6 @@ Message = UserMessage | Reply | ToolResults
 
 @frozen
 class ToolSpec:
-    """The description of a tool for the model."""
-
     name: str
     description: str
     schema: Mapping[str, Any]

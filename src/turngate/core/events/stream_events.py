@@ -231,7 +231,6 @@ SessionEvent = _TurnEvent | HookStarted | HookFinished | _SubagentEvent | Backgr
 
 
 def blocked_subagents_json(result: TurnResult) -> list[dict[str, Any]]:
-    """Return the blocked subagents of a turn, for the JSON output and the journal."""
     keys = ("agent_id", "agent_type", "label", "reason", "blocked_by")
     return [{key: getattr(each, key) for key in keys} for each in result.blocked_subagents]
 

@@ -86,7 +86,6 @@ def wildcard_allows(pattern: str, url: str) -> bool:
 
 
 def _wildcard_allows_path(pattern: str, url: str) -> bool:
-    """Compare a pattern and a URL, both without a query."""
     if _has_dots(urlsplit(url).path):
         return False
     scheme, separator, rest = pattern.partition("://")
@@ -105,7 +104,6 @@ def _wildcard_allows_path(pattern: str, url: str) -> bool:
 
 
 def _split_host(rest: str) -> tuple[str, str]:
-    """Return the host with its port, and what follows."""
     end = re.search(r"[/?#]", rest)
     return (rest, "") if end is None else (rest[: end.start()], rest[end.start() :])
 

@@ -221,7 +221,6 @@ def _option_text(name: str, value: Any) -> str:
 
 
 def command_of(hook: Hook) -> CommandHook | None:
-    """Return the command that a hook runs: the hook itself, or that of a gate."""
     match hook:
         case CommandHook():
             return hook

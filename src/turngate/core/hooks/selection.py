@@ -109,10 +109,7 @@ def _why_skipped(
 def _why_condition_skips(
     condition: str, event: Event, settings: Settings, locate: Locate | None
 ) -> Skipped | HookFailed | None:
-    """A condition is about a tool call. At other events it is ignored, or as in Claude Code the hook never runs.
-
-    A condition that is not a rule is a failure, so that a hook whose failure blocks does.
-    """
+    """A condition is about a tool call; at other events it is ignored, or as in Claude Code the hook never runs. One that is not a rule is a failure."""
     if not isinstance(event, ToolEvent):
         if settings.dialect.condition_skips_stop:
             return Skipped(f"a hook with `if` never runs on {event.name} in this dialect")

@@ -37,8 +37,6 @@ class Line(NamedTuple):  # of which there may be many
 
 @frozen
 class FilePatch:
-    """What has changed in one text file."""
-
     path: str
     lines: tuple[Line, ...]
 

@@ -86,7 +86,6 @@ def _problem(later: Sequence[CheckRun], runs: Sequence[CheckRun], edit: Edit) ->
 
 
 def _contradiction(claim: Claim, runs: Sequence[CheckRun]) -> str | None:
-    """Return what speaks against a claim about a check."""
     if claim.kind not in CHECKS:
         return None
     own = [run for run in runs if claim.kind in run.kinds and run.succeeded]

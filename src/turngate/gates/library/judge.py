@@ -47,11 +47,7 @@ async def _read_question(context: GateContext) -> PromptHook | Fault:
 
 
 def _stored(context: GateContext, tree: str, answer: str) -> Decision | None:
-    """Return the last judgment if it still holds.
-
-    A yes holds for an unchanged tree. A no holds only while the agent has not said anything else either: it may have
-    explained what was missing.
-    """
+    """Return the last judgment if it still holds: a yes for an unchanged tree, a no only while the agent has not said anything else either."""
     data = context.state.data
     if data.get("tree") != tree:
         return None

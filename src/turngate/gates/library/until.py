@@ -38,10 +38,7 @@ async def check_until(context: GateContext) -> Decision:
 
 
 def has_promise(answer: str, promise: str) -> bool:
-    """Return whether a sentence of an answer is the promise, or a tag `<promise>` holds it.
-
-    Code and quotations do not count, nor does a sentence about the promise: "I will write DONE when the tests pass".
-    """
+    """Return whether a sentence of an answer, or a tag `<promise>`, is the promise. Code, quotations and sentences about it do not count."""
     lines = [line.text for line in read_lines(answer[-MAX_ANSWER_CHARS:])]
     if "`" not in promise:
         lines = [_INLINE_CODE.sub("`", line) for line in lines]

@@ -23,8 +23,6 @@ MAX_COUNT = 2**53  # a larger number of tokens is a mistake, and could not be co
 
 
 class AnswerReader(Protocol):
-    """Reads the events of one answer."""
-
     def take(self, event: Event) -> str:
         """Return the text that an event adds to the answer, or "". Raises StreamError or Unreadable."""
 

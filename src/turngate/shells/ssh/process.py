@@ -184,7 +184,6 @@ class _AfterToken:
 
 
 def command_words(hook: CommandHook) -> tuple[str, ...]:
-    """Return the program of a hook and its arguments."""
     if hook.args is not None:
         return (hook.command, *hook.args)
     if hook.shell == "powershell":

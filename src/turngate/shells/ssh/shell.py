@@ -331,11 +331,7 @@ class SshShell:
             return printed
 
     async def evaluate(self, script: str) -> tuple[int, str] | None:
-        """Let the cleanup shell run a short script of one line, which takes one round trip instead of three.
-
-        Return its exit code and the first line of its output, or None if the cleanup shell has died. Raises NotStarted or
-        ConnectionLost. It is not ended when the caller is cancelled.
-        """
+        """Let the cleanup shell run one line, in one round trip. Return exit code and first line; None: it has died. Raises NotStarted, ConnectionLost."""
         connection = await self._connected()
         if not connection.cleanup.is_alive:
             return None
@@ -527,10 +523,7 @@ class SshShell:
             await ending
 
     async def _make_room(self) -> bool:
-        """The server opened no channel: wait until another command ends. Return False if there is no other one.
-
-        Then a command that was ended may still count.
-        """
+        """The server opened no channel: wait until another command ends. Return False if there is none; one that was ended may still count."""
         has_others = self._channels.shrink()
         self._slots.set_limit(self._channels.limit)
         if has_others:
