@@ -7,10 +7,17 @@ from typing import NamedTuple
 from turngate.core.globs import matches_globs
 from turngate.core.text import wildcard_matches
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.gate import Finding, GateContext, GateOption, list_findings
+from turngate.gates.gate import Finding, Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import FilePatch, Line
 from turngate.gates.project_files import read_file
-from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, find_patches, note_submodules
+from turngate.gates.session_changes import (
+    WHOLE_FILE,
+    Patches,
+    find_changes,
+    find_patches,
+    note_submodules,
+    record_files,
+)
 from turngate.gates.source_text import (
     EXTENSIONS,
     GENERATED_LINES,
@@ -52,12 +59,6 @@ class _Found(NamedTuple):
     line: Line
     hunk: int  # the changed lines that it is in
     mark: Mark
-
-
-async def find_added(context: GateContext, find: FindMarks) -> tuple[list[Finding], Patches]:
-    """Return what is new in the source files and counts. Raises FilesUnreadable."""
-    patches = await source_patches(context)
-    return [each for each in new_marks(patches.files, find) if counts(context, each)], patches
 
 
 def answer(findings: Sequence[Finding], patches: Patches, problem: str, advice: str) -> Decision:
@@ -128,12 +129,19 @@ def _marks_of(patch: FilePatch, side: str, find: FindMarks) -> Iterator[_Found]:
             yield _Found(patch.path, lines[place], hunks[min(concerned)], mark._replace(text=text))
 
 
-def each_line(describe: Callable[[str, Source, int], str | None]) -> FindMarks:
-    """Return the function that asks about each changed line what it is; None: nothing."""
+def line_gate(
+    name: str, summary: str, problem: str, advice: str, describe: Callable[[str, Source, int], str | None]
+) -> Gate:
+    """Return the gate that asks about each changed line what it is; None: nothing."""
 
     def find(path: str, lines: Sequence[Line], changed: set[int]) -> Mapping[int, Mark]:
         content = "\n".join(line.text[:MAX_LINE_CHARS] for line in lines)
         source = read_source(content, language_of(path) or "")
         return {place: Mark({place}, kind) for place in changed if (kind := describe(path, source, place))}
 
-    return find
+    async def check(context: GateContext) -> Decision:
+        patches = await source_patches(context)
+        findings = [each for each in new_marks(patches.files, find) if counts(context, each)]
+        return answer(findings, patches, f"the added lines {problem}", advice)
+
+    return Gate(name=name, summary=summary, check=check, options=FILTERS, record=record_files)

@@ -52,9 +52,9 @@ class Gate:
     is_hard: bool = False  # as one that is cached: an agent that asks the user is blocked once
     is_observer: bool = False  # it never blocks
     needs_conversation: bool = False  # it cannot be run without an agent
-    needs_start: bool = False  # it cannot be run without the session's start, or a commit to compare with
     asks_model: bool = False  # it needs `GateContext.ask_judge`
-    # Returns what is stored at the session's start: the state before the agent changed anything.
+    # Returns what is stored at the session's start: the state before the agent changed anything. With `record_files`
+    # it cannot be run without that, or a commit to compare with.
     record: Callable[["GateContext"], Awaitable[Mapping[str, Any]]] | None = None
 
 

@@ -132,6 +132,19 @@ async def find_patches(
     return Patches(read_patches(stdout_of(report, PROBLEM)), is_truncated)
 
 
+async def require_patches(
+    context: GateContext, unknown: str, *pathspecs: str, context_lines: int = 0
+) -> Patches:
+    """Return the changed lines of the files that the option `files` names. Raises FilesUnreadable, also without git."""
+    patches = await find_patches(context, *pathspecs, context_lines=context_lines)
+    if patches is None:
+        raise FilesUnreadable(f"{NO_REPOSITORY}, so {unknown} not known")
+    globs = context.options.get("files") or ("**",)
+    return Patches(
+        tuple(each for each in patches.files if matches_globs(globs, each.path)), patches.truncated
+    )
+
+
 async def _diff(
     context: GateContext, options: str, *pathspecs: str, of_others: bool = False
 ) -> Exited | TimedOut:

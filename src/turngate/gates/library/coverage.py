@@ -10,7 +10,7 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import show_path
 from turngate.gates.project_files import read_file
-from turngate.gates.session_changes import find_patches, record_files
+from turngate.gates.session_changes import record_files, require_patches
 
 REPORTS = (
     "coverage.xml",
@@ -19,7 +19,6 @@ REPORTS = (
     "coverage.json",
     "coverage/cobertura-coverage.xml",
 )
-NO_LINES = "the project has no git repository, so the added lines are not known"
 NO_REPORT = f"there is no report: the tests have to write one of {', '.join(REPORTS)}"
 ADVICE = "Write tests that run them."
 _XML = re.compile(r'<class\b[^>]*?\bfilename="([^"]+)"|<line\b[^>]*?\bnumber="(\d+)"[^>]*?\bhits="(\d+)"')
@@ -28,9 +27,7 @@ NEWER = 'report=$1; shift; for name do test ! -f "$name" || test ! "$name" -nt "
 
 
 async def check_coverage(context: GateContext) -> Decision:
-    patches = await find_patches(context)
-    if patches is None:
-        return Fault(NO_LINES)
+    patches = await require_patches(context, "the added lines are")
     added = {patch.path: {line.number for line in patch.added()} for patch in patches.files}
     names = [context.options["report"]] if context.options["report"] else REPORTS
     for name in names if any(added.values()) else ():
@@ -116,5 +113,4 @@ COVERAGE = Gate(
         GateOption("report", "text", "the report file, if it has a different name", "FILE"),
     ),
     record=record_files,
-    needs_start=True,
 )

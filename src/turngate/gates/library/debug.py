@@ -3,10 +3,7 @@
 import re
 
 from turngate.core.globs import matches_globs
-from turngate.core.verdict.decisions import Decision
-from turngate.gates.added_lines import FILTERS, answer, each_line, find_added
-from turngate.gates.gate import Gate, GateContext
-from turngate.gates.session_changes import record_files
+from turngate.gates.added_lines import line_gate
 from turngate.gates.source_text import Source, is_test_file, language_of
 
 _BREAKPOINT = re.compile(
@@ -31,7 +28,6 @@ PRINTING_FILES = tuple(
 _PROGRAM = re.compile(
     r"^#!|\b(?:argparse|optparse|click|typer|fire|docopt|commander|yargs|cobra|clap)\b|__name__\s*=="
 )
-ADVICE = "Remove them, or write to the log that the project uses."
 
 
 def find_debug(path: str, source: Source, place: int) -> str | None:
@@ -46,16 +42,10 @@ def find_debug(path: str, source: Source, place: int) -> str | None:
     return None if is_meant or _PROGRAM.search(source.comments[0]) else "print"
 
 
-async def check_debug(context: GateContext) -> Decision:
-    findings, patches = await find_added(context, each_line(find_debug))
-    return answer(findings, patches, "the added lines contain debugging code", ADVICE)
-
-
-DEBUG = Gate(
-    name="debug",
-    summary="the added lines contain no breakpoint or debug print",
-    check=check_debug,
-    options=FILTERS,
-    record=record_files,
-    needs_start=True,
+DEBUG = line_gate(
+    "debug",
+    "the added lines contain no breakpoint or debug print",
+    "contain debugging code",
+    "Remove them, or write to the log that the project uses.",
+    find_debug,
 )

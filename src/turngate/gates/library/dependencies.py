@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate.core.globs import expand_braces, matches_globs
-from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.core.verdict.decisions import Allow, Block, Decision
 from turngate.gates.conversation import read_wishes
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import FilePatch, show_path
-from turngate.gates.session_changes import WHOLE_FILE, find_patches, record_files
+from turngate.gates.session_changes import WHOLE_FILE, record_files, require_patches
 from turngate.gates.source_text import FOREIGN_FILES
 
 _JSON, _TOML = ("package.json", "composer.json"), ("pyproject.toml", "Cargo.toml", "Pipfile")
@@ -39,20 +39,14 @@ _WORD = re.compile(
     r"\b(?:dependenc|packages?\b|(?<!standard )librar|crates?\b|gems?\b|upgrade|bump|(?:npm|pip|uv|cargo|go|yarn|pnpm|poetry|bundle) (?:install|add|get)\b)",
     re.IGNORECASE,
 )
-NO_LINES = "the project has no git repository, so what the manifests were is not known"
 ADVICE = "Undo these changes, or ask the user first."
 
 
 async def check_dependencies(context: GateContext) -> Decision:
-    patches = await find_patches(context, *PATHSPECS, context_lines=WHOLE_FILE)
-    if patches is None:
-        return Fault(NO_LINES)
-    globs = context.options["files"] or ("**",)
-    wanted = [
-        patch
-        for patch in patches.files
-        if matches_globs(globs, patch.path) and not matches_globs(FOREIGN_FILES, patch.path)
-    ]
+    patches = await require_patches(
+        context, "what the manifests were is", *PATHSPECS, context_lines=WHOLE_FILE
+    )
+    wanted = [patch for patch in patches.files if not matches_globs(FOREIGN_FILES, patch.path)]
     wishes = read_wishes(context.event) if wanted else ()
     if any(map(_WORD.search, wishes)):
         return Allow()
@@ -120,5 +114,4 @@ DEPENDENCIES = Gate(
     check=check_dependencies,
     options=(GateOption("files", "texts", "check only these manifests; `!GLOB` is an exception", "GLOB"),),
     record=record_files,
-    needs_start=True,
 )

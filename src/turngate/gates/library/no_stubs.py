@@ -355,5 +355,4 @@ NO_STUBS = Gate(
     check=check_no_stubs,
     options=FILTERS,
     record=record_files,
-    needs_start=True,
 )

@@ -54,6 +54,5 @@ RAN = Gate(
         GateOption("then", "text", "the agent has to run this command", "COMMAND", required=True),
     ),
     record=record_files,
-    needs_start=True,
     needs_conversation=True,
 )

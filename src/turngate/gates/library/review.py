@@ -4,18 +4,16 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator
 
-from turngate.core.globs import matches_globs
 from turngate.core.hooks.kinds import PromptHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import FilePatch
-from turngate.gates.session_changes import find_patches, record_files
+from turngate.gates.session_changes import record_files, require_patches
 from turngate.gates.source_text import is_foreign
 
 MAX_DIFF_CHARS = 60_000
 MAX_NOTE_CHARS = 500
-NO_LINES = "the project has no git repository, so the changed lines are not known"
 QUESTION = (
     "You review the change of a colleague before it is finished. Name only defects that a user or a maintainer would have to correct: "
     "wrong results, lost errors, missing cases, unsafe code, tests that check nothing. Taste does not count. "
@@ -24,11 +22,8 @@ QUESTION = (
 
 
 async def check_review(context: GateContext) -> Decision:
-    patches = await find_patches(context, context_lines=3)
-    if patches is None:
-        return Fault(NO_LINES)
-    globs = context.options["files"] or ("**",)
-    text = "\n".join(show_patches(each for each in patches.files if matches_globs(globs, each.path)))
+    patches = await require_patches(context, "the changed lines are", context_lines=3)
+    text = "\n".join(show_patches(patches.files))
     if not text:
         return Allow()
     known = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -80,7 +75,6 @@ REVIEW = Gate(
         GateOption("model", "text", "instead of `turngate.judge` in the settings", "PROVIDER:NAME"),
     ),
     record=record_files,
-    needs_start=True,
     needs_conversation=True,
     asks_model=True,
 )

@@ -82,5 +82,4 @@ SECRETS = Gate(
     check=check_secrets,
     options=FILTERS,
     record=record_files,
-    needs_start=True,
 )

@@ -1,28 +1,22 @@
 """The gate `size`: the change is small enough to be read."""
 
-from turngate.core.globs import matches_globs
-from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.core.verdict.decisions import Allow, Block, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import show_path
-from turngate.gates.session_changes import find_patches, record_files
+from turngate.gates.session_changes import record_files, require_patches
 from turngate.gates.source_text import is_foreign
 
 MAX_NAMES = 5
-NO_LINES = "the project has no git repository, so the added lines are not known"
 ADVICE = "Split the change, or say in your answer why it has to be this large."
 
 
 async def check_size(context: GateContext) -> Decision:
     """Count added lines; what is generated or vendored does not count, and a binary file has none."""
-    patches = await find_patches(context)
-    if patches is None:
-        return Fault(NO_LINES)
-    globs = context.options["files"] or ("**",)
+    patches = await require_patches(context, "the added lines are")
     added = {
         patch.path: count
         for patch in patches.files
         if (count := sum(1 for _ in patch.added()))
-        and matches_globs(globs, patch.path)
         and not is_foreign(patch.path, [line.text for line in patch.lines[:10]])
     }
     lines, files = sum(added.values()), len(added)
@@ -48,5 +42,4 @@ SIZE = Gate(
         GateOption("files", "texts", "count only these files; `!GLOB` is an exception", "GLOB"),
     ),
     record=record_files,
-    needs_start=True,
 )

@@ -78,5 +78,4 @@ TOUCHED = Gate(
         GateOption("then", "texts", "one of these has to change too", "GLOB", required=True),
     ),
     record=record_files,
-    needs_start=True,
 )

@@ -139,5 +139,4 @@ UNTOUCHED = Gate(
     ),
     operands=GateOption("globs", "texts", "the protected files", "GLOB…", required=True),
     record=record_files,
-    needs_start=True,
 )

@@ -17,7 +17,7 @@ from turngate.doctor.proof.gate_commands import gate_text
 from turngate.doctor.proof.ready_made_gates import named_gate, why_not_a_check
 from turngate.errors import UsageError
 from turngate.gates.gate import Gate
-from turngate.gates.session_changes import NO_SESSION
+from turngate.gates.session_changes import NO_SESSION, record_files
 from turngate.ports import HookRunContext, World
 from turngate.settings.plugin_folders import display_name
 from turngate.trust.fingerprint import scripts_of
@@ -90,7 +90,7 @@ def _why_gate_left_out(gate: Gate, *, has_base: bool) -> str | None:
         return why
     if gate.needs_conversation:
         return "it needs a conversation"
-    return NO_SESSION if gate.needs_start and not has_base else None
+    return NO_SESSION if gate.record is record_files and not has_base else None
 
 
 GIT_TIMEOUT_S = 60.0
