@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Sequence
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -169,7 +168,10 @@ async def _run_all(
     if order == "parallel" and len(rules) > 1:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_run_in_slot(rule, event, settings, world, begun)) for rule in rules]
-        return _with_ranks([task.result() for task in tasks])
+        ended = [task.result() for task in tasks]
+        by_end = sorted(range(len(ended)), key=lambda place: ended[place][1])
+        rank = {place: number for number, place in enumerate(by_end)}
+        return tuple(replace(run, finished=rank[place]) for place, (run, _) in enumerate(ended))
     runs: list[HookRun] = []
     for place, rule in enumerate(rules):
         run, _ = await _run_in_slot(rule, event, settings, world, begun)
@@ -178,12 +180,6 @@ async def _run_all(
             skipped = Skipped("an earlier hook blocked", on_purpose=True)
             return (*runs, *(_hook_run(later, skipped, settings) for later in rules[place + 1 :]))
     return tuple(runs)
-
-
-def _with_ranks(ended: Sequence[tuple[HookRun, float]]) -> tuple[HookRun, ...]:
-    by_end = sorted(range(len(ended)), key=lambda place: ended[place][1])
-    rank = {place: number for number, place in enumerate(by_end)}
-    return tuple(replace(run, finished=rank[place]) for place, (run, _) in enumerate(ended))
 
 
 async def _run_in_slot(

@@ -94,7 +94,9 @@ class BackgroundCommands:
                 f"{MAX_RUNNING} commands are already running in the background ({names}): end one first"
             )
         new = BackgroundCommand(f"bash_{next(self._numbers)}", command, description)
-        self._forget_oldest()
+        ended = [each.id for each in self._commands.values() if not each.is_alive and each.is_reported]
+        for identity in ended[: max(0, len(ended) - MAX_ENDED + 1)]:
+            del self._commands[identity]
         self._commands[new.id] = new
         new.task = asyncio.create_task(self._run(new, run))
         return new
@@ -188,11 +190,6 @@ class BackgroundCommands:
         alive = self.alive
         await self.kill(alive)
         return [one_line(each.command) for each in alive]
-
-    def _forget_oldest(self) -> None:
-        ended = [each.id for each in self._commands.values() if not each.is_alive and each.is_reported]
-        for identity in ended[: max(0, len(ended) - MAX_ENDED + 1)]:
-            del self._commands[identity]
 
 
 MAX_REASON_CHARS = 200  # in a notice

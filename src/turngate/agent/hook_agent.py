@@ -198,17 +198,14 @@ class HookAgentRun:
     def close(self) -> Evaluation | None:
         """Record what the run cost, also if it failed."""
         self._conversation.close()
-        evaluation = self._cost()
-        if self._store:
-            self._store.record(self._event.session_id, self._journal_entry(evaluation))
-        return evaluation if evaluation.requests else None
-
-    def _cost(self) -> Evaluation:
         turn, last = self._turn, self._conversation.last_reply
         name = (last and last.model) or self._context.model.name
         # A request that failed costs nothing; the cost of one that was interrupted is not known.
         is_known = turn.replies == turn.requests or not self.interrupted
-        return Evaluation(name, turn.requests, turn.usage, turn.cost if is_known else None)
+        evaluation = Evaluation(name, turn.requests, turn.usage, turn.cost if is_known else None)
+        if self._store:
+            self._store.record(self._event.session_id, self._journal_entry(evaluation))
+        return evaluation if evaluation.requests else None
 
     def _journal_entry(self, evaluation: Evaluation) -> dict[str, Any]:
         turn, usage = self._turn, evaluation.usage

@@ -34,7 +34,9 @@ def read_gate_hook(hook: GateHook) -> GateCall | list[GateProblem]:
     """Return the gate of a hook with its options, or everything that is wrong with the hook."""
     gate = GATES.get(hook.gate)
     if gate is None:
-        return [_unknown_gate(hook.gate)]
+        meant = closest_word(str(hook.gate), tuple(GATES))
+        hint = f"did you mean {quote_name(meant)}?" if meant else f"the gates are {', '.join(sorted(GATES))}"
+        return [GateProblem("gate", f"is {describe_json(hook.gate)}, which is not a gate", hint)]
     problems = [*_command_problems(hook, gate), *_option_problems(hook, gate)]
     if hook.strict and gate.is_observer:
         problems.append(GateProblem("strict", f"is true, but the gate {gate.name} never blocks"))
@@ -51,12 +53,6 @@ def json_name(option: GateOption) -> str:
 
 def option_rows(gate: Gate) -> tuple[GateOption, ...]:
     return (*gate.options, gate.operands) if gate.operands else gate.options
-
-
-def _unknown_gate(name: str) -> GateProblem:
-    meant = closest_word(str(name), tuple(GATES))
-    hint = f"did you mean {quote_name(meant)}?" if meant else f"the gates are {', '.join(sorted(GATES))}"
-    return GateProblem("gate", f"is {describe_json(name)}, which is not a gate", hint)
 
 
 def _command_problems(hook: GateHook, gate: Gate) -> Iterator[GateProblem]:

@@ -259,11 +259,13 @@ def _parse(file: str, text: str, *keys: str) -> Mapping[str, object]:
 
 
 def _as_text(value: object) -> str:
-    def without_neutral(table: dict[str, object]) -> dict[str, object]:
-        return {key: each for key, each in table.items() if key not in toolchains.NEUTRAL_KEYS}
-
     with suppress(RecursionError):
-        kept = json.loads(json.dumps(value, default=str), object_hook=without_neutral)
+        kept = json.loads(
+            json.dumps(value, default=str),
+            object_hook=lambda table: {
+                key: table[key] for key in table if key not in toolchains.NEUTRAL_KEYS
+            },
+        )
         return json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False)
     return "nested too deeply"
 

@@ -451,14 +451,10 @@ def _sign_of(name: str, tool: PythonTool, configured: Mapping[str, Any], project
         text = project.texts.get(file, "")
         if any(re.search(_SECTION.format(re.escape(each)), text) for each in tool.sections):
             return file
-    return _depends_on(name, project)
-
-
-def _depends_on(tool: str, project: _Project) -> str | None:
-    """Return the file that names a tool as a dependency: at the start of a line or of a string."""
-    named = re.compile(rf"(?:^[ \t]*|[\"']){tool}(?=[ \t]*(?:[\[<>=!~;@,\"']|$))", re.MULTILINE)
+    # A dependency, at the start of a line or of a string.
+    named = re.compile(rf"(?:^[ \t]*|[\"']){name}(?=[ \t]*(?:[\[<>=!~;@,\"']|$))", re.MULTILINE)
     names = ("pyproject.toml", "requirements-dev.txt", "requirements.txt", "Pipfile", "setup.cfg", "tox.ini")
-    return next((name for name in names if named.search(project.texts.get(name, ""))), None)
+    return next((file for file in names if named.search(project.texts.get(file, ""))), None)
 
 
 _SELECTS = r"\s-(?:k|m)\b|::|--codspeed|--(?:lf|deselect)\b|py\.?test .*--ignore\b|bench|integration|e2e|/\.|--verifytypes|--install-types(?!\s+--non)"

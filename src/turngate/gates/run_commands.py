@@ -59,10 +59,6 @@ class ProjectCommands:
         self._deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
 
     @property
-    def is_out_of_time(self) -> bool:
-        return self._deadline is not None and self._deadline <= asyncio.get_running_loop().time()
-
-    @property
     def seconds_left(self) -> float:
         return float("inf") if self._deadline is None else self._deadline - asyncio.get_running_loop().time()
 

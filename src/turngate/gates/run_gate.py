@@ -332,7 +332,7 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
                 tree = None  # what has passed is neither what was there before nor what is there now
         if context.keeps_result and context.is_shared:
             lock.share({"tree": tree, "result": _to_json(decision)})
-    if lock.waited and isinstance(decision, Fault) and context.commands.is_out_of_time:
+    if lock.waited and isinstance(decision, Fault) and context.commands.seconds_left <= 0:
         error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"
         return tree, replace(decision, error=error)
     return tree, decision
@@ -365,7 +365,7 @@ class GateLock:
         """Wait until no other check holds the lock. Return False if the time of the commands is up before."""
         begun = time.monotonic()
         while not self._try_lock():
-            if commands.is_out_of_time:
+            if commands.seconds_left <= 0:
                 return False
             await asyncio.sleep(POLL_S)
             self.waited = time.monotonic() - begun

@@ -232,23 +232,19 @@ def describe_os_error(error: OSError) -> str:
 
 def proxy_for(scheme: str, host: str, port: int, environ: Mapping[str, str]) -> Proxy | None:
     """Return the proxy for a server, or None for a direct connection. Raises HttpSetupError if its URL is not usable."""
-    if is_loopback(host.rstrip(".").lower()) or _is_excluded(host, port, _variable("no_proxy", environ)):
+    name = host.rstrip(".").lower()
+    # NO_PROXY names hosts: `*`, a domain with its subdomains, either with a port, or a network.
+    excluded = filter(None, map(str.strip, _variable("no_proxy", environ).lower().split(",")))
+    if is_loopback(name) or any(_covers(pattern, name, port) for pattern in excluded):
         return None
-    for name in (f"{scheme}_proxy", "all_proxy"):
-        if value := _variable(name, environ):
-            return _parse(name.upper(), value)
+    for variable in (f"{scheme}_proxy", "all_proxy"):
+        if value := _variable(variable, environ):
+            return _parse(variable.upper(), value)
     return None
 
 
 def _variable(name: str, environ: Mapping[str, str]) -> str:
     return (environ.get(name) or environ.get(name.upper()) or "").strip()
-
-
-def _is_excluded(host: str, port: int, patterns: str) -> bool:
-    """Return whether NO_PROXY names the host: `*`, a domain with its subdomains, either with a port, or a network."""
-    host = host.rstrip(".").lower()
-    named = filter(None, (pattern.strip().lower() for pattern in patterns.split(",")))
-    return any(_covers(pattern, host, port) for pattern in named)
 
 
 def _covers(pattern: str, host: str, port: int) -> bool:

@@ -167,18 +167,19 @@ def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
         case Reply(blocks):
             return wire.ModelResponse([_part(block) for block in nonblank(blocks)])
         case messages.ToolResults(results):
-            return wire.ModelRequest([_tool_return(result, names) for result in results])
+            return wire.ModelRequest(
+                [
+                    wire.ToolReturnPart(
+                        names.get(result.tool_use_id, "unknown"),
+                        content_of(result),
+                        result.tool_use_id,
+                        outcome="failed" if result.is_error else "success",
+                    )
+                    for result in results
+                ]
+            )
         case _:
             assert_never(message)
-
-
-def _tool_return(result: messages.ToolResult, names: Mapping[str, str]) -> wire.ToolReturnPart:
-    return wire.ToolReturnPart(
-        names.get(result.tool_use_id, "unknown"),
-        content_of(result),
-        result.tool_use_id,
-        outcome="failed" if result.is_error else "success",
-    )
 
 
 def _part(block: Text | ToolUse) -> wire.TextPart | wire.ToolCallPart:

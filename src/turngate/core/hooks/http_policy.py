@@ -68,7 +68,9 @@ def pattern_allows(pattern: str, url: str) -> bool:
         return False
     if allowed.query:
         return (allowed.path or "/", allowed.query) == (parts.path or "/", parts.query)
-    return _is_below(allowed.path, parts.path)
+    base = allowed.path.rstrip("/")
+    is_inside = parts.path in (allowed.path, base) or parts.path.startswith(base + "/")
+    return not base or (is_inside and not _has_dots(parts.path))
 
 
 def wildcard_allows(pattern: str, url: str) -> bool:
@@ -110,12 +112,6 @@ def _split_host(rest: str) -> tuple[str, str]:
 
 def _is_host(pattern: str, host: str) -> bool:
     return host.endswith(pattern[1:]) and host != pattern[1:] if pattern.startswith("*.") else host == pattern
-
-
-def _is_below(folder: str, path: str) -> bool:
-    base = folder.rstrip("/")
-    is_inside = path in (folder, base) or path.startswith(base + "/")
-    return not base or (is_inside and not _has_dots(path))
 
 
 def _has_dots(path: str) -> bool:

@@ -64,14 +64,10 @@ def _created(calls: Sequence[ToolCall]) -> list[Mapping[str, object]]:
         elif call.name == "TaskCreate":
             number = _CREATED.search(call.result or "")
             tasks[number[1] if number else str(len(tasks) + 1)] = {"status": "pending", **call.input}
-        elif (identity := _task_id(call)) in tasks:
-            tasks[identity].update(call.input)
+        else:
+            identity = call.input.get("taskId", call.input.get("task_id", call.input.get("id")))
+            tasks.get(str(identity).removeprefix("#"), {}).update(call.input)
     return list(tasks.values())
-
-
-def _task_id(call: ToolCall) -> str:
-    value = call.input.get("taskId", call.input.get("task_id", call.input.get("id")))
-    return str(value).removeprefix("#")
 
 
 def _text(task: Mapping[str, object]) -> str:

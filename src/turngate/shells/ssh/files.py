@@ -477,16 +477,11 @@ async def _replace(
         with contextlib.suppress(asyncssh.SFTPError, TimeoutError):
             async with asyncio.timeout(EXISTENCE_TIMEOUT_S):
                 await sftp.remove(temporary)
-                if isinstance(error, asyncssh.SFTPFailure):
-                    await _check_space(sftp, folder)
+                # The protocol reports only that it failed.
+                if isinstance(error, asyncssh.SFTPFailure) and (await sftp.statvfs(folder)).bavail == 0:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder) from error
         raise
     return _version(info, data)
-
-
-async def _check_space(sftp: SFTPClient, folder: str) -> None:
-    """Raise OSError if the disk is full: the protocol reports only that it failed."""
-    if (await sftp.statvfs(folder)).bavail == 0:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
 
 
 async def _tree(
