@@ -27,8 +27,8 @@ from tests.support.sessions import (
     wait_for_file,
     wait_for_file_sync,
 )
+from turngate.agent import turn as agent_turn
 from turngate.agent.background import KEPT_BYTES, MAX_RUNNING, RecentOutput
-from turngate.agent.turn import turn as agent_turn
 from turngate.core.conversation.messages import ToolResults
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.stream_events import BackgroundCommandFinished, Notice

@@ -14,8 +14,8 @@ from tests.support.builders import rule, run
 from tests.support.sessions import SAVE_INPUT, ScriptedSession, lines, saved_inputs
 from tests.support.subagents import parent, task
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.agent import turn as agent_turn
 from turngate.agent.session import Session
-from turngate.agent.turn import turn as agent_turn
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events.stream_events import Continuation

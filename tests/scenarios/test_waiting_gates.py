@@ -11,7 +11,7 @@ from tests.support.cli import turngate as turngate_command
 from tests.support.gates import claude_input
 from tests.support.scripted_run import turngate
 from tests.support.subagents import bash, parent, task
-from turngate.agent.turn import turn as agent_turn
+from turngate.agent import turn as agent_turn
 from turngate.core.dialect import CLAUDE
 from turngate.core.hooks.kinds import CommandHook, GateHook
 from turngate.core.verdict.hook_run import HookOutput

@@ -18,8 +18,8 @@ from turngate.agent.session_resources import SessionResources, close_models
 from turngate.agent.session_store import SessionLock
 from turngate.agent.tools import TOOLS, tools_of_subagent, with_task
 from turngate.agent.tools.tool import Tool, ToolContext
-from turngate.agent.turn.state import TurnState
-from turngate.agent.turn.turn import Turn
+from turngate.agent.turn import Turn
+from turngate.agent.turn_state import TurnState
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.constants import EVENTS

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from turngate.agent.loop_context import LoopContext, ask_model
-from turngate.agent.turn.state import halt_of
+from turngate.agent.turn_state import halt_of
 from turngate.core.conversation.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
 from turngate.core.events.events import PreCompact
 from turngate.core.events.stream_events import Compacted

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from turngate.agent.turn.state import TurnState
+from turngate.agent.turn_state import TurnState
 from turngate.core.events.stream_events import (
     HookFinished,
     HookStarted,

@@ -16,7 +16,7 @@ from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.tools import TOOLS
 from turngate.agent.tools.tool import Tool, ToolContext
-from turngate.agent.turn.state import TurnState
+from turngate.agent.turn_state import TurnState
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.judge import expand_arguments, judgment_problem, parse_judgment, retry_prompt
 from turngate.core.answers.report_types import HookFailed, JudgeReplied, Report

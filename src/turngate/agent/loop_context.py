@@ -12,7 +12,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
 from turngate.agent.tools.tool import Tool, ToolContext
-from turngate.agent.turn.state import TurnState
+from turngate.agent.turn_state import TurnState
 from turngate.aio.cancellation import CallbackCancelledItself
 from turngate.aio.foreign_code import run_isolated
 from turngate.core.conversation.messages import AgentRole, ModelRequest, Reply, Text, ToolUse

@@ -5,7 +5,7 @@ from dataclasses import replace
 from turngate.agent.compaction import compact_if_full
 from turngate.agent.loop_context import LoopContext, ask_model
 from turngate.agent.tool_calls import run_tools
-from turngate.agent.turn.state import end_at_checkpoint
+from turngate.agent.turn_state import end_at_checkpoint
 from turngate.core.conversation import messages
 from turngate.core.conversation.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse
 from turngate.core.events.stream_events import StreamEnd, TextDelta

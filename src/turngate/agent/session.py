@@ -17,7 +17,7 @@ from turngate.agent.session_hooks import Source
 from turngate.agent.session_resources import SessionResources
 from turngate.agent.session_store import SessionLock
 from turngate.agent.subagent_host import SessionHost
-from turngate.agent.turn.state import TurnState
+from turngate.agent.turn_state import TurnState
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Message, ToolUse, UserMessage

@@ -7,7 +7,7 @@ from turngate.agent.agent_config import AgentConfig
 from turngate.agent.conversation import Conversation
 from turngate.agent.event_sink import EventSink
 from turngate.agent.session_resources import SessionResources
-from turngate.agent.turn.state import TurnHalted, halt_of
+from turngate.agent.turn_state import TurnHalted, halt_of
 from turngate.core.answers.report_types import Exited
 from turngate.core.events.events import Event, SessionStart
 from turngate.core.events.hook_input import effort_level

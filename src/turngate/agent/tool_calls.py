@@ -10,7 +10,7 @@ from typing import Any
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.tools import check_arguments
 from turngate.agent.tools.tool import Tool
-from turngate.agent.turn.state import ToolDeferred, TurnHalted, halt_of
+from turngate.agent.turn_state import ToolDeferred, TurnHalted, halt_of
 from turngate.aio.foreign_code import run_isolated
 from turngate.core.conversation.messages import ToolResult, ToolUse, UserMessage
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, resolve_tool, response_text

@@ -43,6 +43,7 @@ class ScriptedModel:
 
     @classmethod
     def from_file(cls, path: str) -> "ScriptedModel":
+        """Read the script from a JSON file."""
         try:
             with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8") as file:
                 text = file.read(MAX_SCRIPT_CHARS + 1)

@@ -181,7 +181,10 @@ class _Common:
     effort: str = ""  # of the model
     stop_hook_active: ClassVar[bool] = False
     continuation_count: ClassVar[int] = 0
-    name: ClassVar[str]
+    name: ClassVar[str]  # that of the class
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__name__
 
     def __post_init__(self) -> None:
         _check_strings(self, "session_id", "transcript_path", "cwd", "permission_mode")
@@ -199,14 +202,12 @@ class _Common:
 
 @frozen(kw_only=True)
 class SessionStart(_Common):
-    name: ClassVar[str] = "SessionStart"
     source: Literal["startup", "resume", "clear", "compact"] = "startup"
     model: str = ""
 
 
 @frozen(kw_only=True)
 class UserPromptSubmit(_Common):
-    name: ClassVar[str] = "UserPromptSubmit"
     prompt: str = ""
 
 
@@ -218,18 +219,16 @@ class _OfTool(_Common):
 
 @frozen(kw_only=True)
 class PreToolUse(_OfTool):
-    name: ClassVar[str] = "PreToolUse"
     tool_use_id: str = ""
 
 
 @frozen(kw_only=True)
 class PermissionRequest(_OfTool):
-    name: ClassVar[str] = "PermissionRequest"
+    pass
 
 
 @frozen(kw_only=True)
 class PostToolUse(_OfTool):
-    name: ClassVar[str] = "PostToolUse"
     tool_response: Any = None  # an object, whose fields depend on the tool
     tool_use_id: str = ""
     duration_ms: int | None = None  # of the tool, without its hooks
@@ -237,7 +236,6 @@ class PostToolUse(_OfTool):
 
 @frozen(kw_only=True)
 class PostToolUseFailure(_OfTool):
-    name: ClassVar[str] = "PostToolUseFailure"
     tool_use_id: str = ""
     error: str = ""
     is_interrupt: bool = False
@@ -248,32 +246,28 @@ class PostToolUseFailure(_OfTool):
 class PostToolBatch(_Common):
     """All tool calls of one reply are finished."""
 
-    name: ClassVar[str] = "PostToolBatch"
     tool_calls: Sequence[Mapping[str, Any]] = ()  # tool_name, tool_input, tool_use_id, tool_response
 
 
 @frozen(kw_only=True)
 class PreCompact(_Common):
-    name: ClassVar[str] = "PreCompact"
     trigger: Literal["manual", "auto"] = "manual"
     custom_instructions: str = ""
 
 
 @frozen(kw_only=True)
 class SubagentStart(_Common):
-    name: ClassVar[str] = "SubagentStart"
+    pass
 
 
 @frozen(kw_only=True)
 class StopFailure(_Common):
-    name: ClassVar[str] = "StopFailure"
     error: str = ""
     last_assistant_message: str = ""
 
 
 @frozen(kw_only=True)
 class SessionEnd(_Common):
-    name: ClassVar[str] = "SessionEnd"
     reason: Literal["clear", "prompt_input_exit", "other"] = "other"
 
 

@@ -13,7 +13,7 @@ from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.session_hooks import SessionHooks
-from turngate.agent.turn.state import CheckpointRefused, TurnHalted, end_at_checkpoint, halt_of, new_prompt_id
+from turngate.agent.turn_state import CheckpointRefused, TurnHalted, end_at_checkpoint, halt_of, new_prompt_id
 from turngate.core.conversation.checkpoints import APPROVED, REFUSED, Answer, parse_answer
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import UserMessage

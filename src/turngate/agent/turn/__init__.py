@@ -1,1 +1,0 @@
-"""One turn of the built-in agent."""
