@@ -67,9 +67,7 @@ class BackgroundCommand:
 
     def report(self) -> str:
         """Return the message that wakes the agent."""
-        output = self.output.take_new().rstrip("\n")
-        if len(output) > MAX_REPORT_CHARS:
-            output = truncate_middle(output, MAX_REPORT_CHARS, None)
+        output = truncate_middle(self.output.take_new().rstrip("\n"), MAX_REPORT_CHARS)
         heading = f"[Background command] {self.id} ({one_line(self.command)[:200]}) {self.state}."
         return f"{heading}\n\n{output}" if output else f"{heading} It printed nothing new."
 

@@ -36,8 +36,10 @@ def keep_ends(text: str, head: int, tail: int, note: str | None = None) -> str:
     return text[:head] + middle + text[len(text) - tail :]
 
 
-def truncate_middle(text: str, limit: int, saved_as: str | None) -> str:
+def truncate_middle(text: str, limit: int, saved_as: str | None = None) -> str:
     """Return the ends of a text that is longer than `limit`, and a note; together at most `limit` characters."""
+    if len(text) <= limit:
+        return text
     where = f"the whole text is in {saved_as}" if saved_as else "the whole text could not be kept"
     note = f"\n… [about {len(text) - limit:,} characters left out; {where}] …\n"
     room = max(0, limit - len(note))

@@ -121,14 +121,11 @@ def digest(path: str, agent: str | None = None) -> str:
         window = source.window(HEAD_BYTES, TAIL_BYTES)
         start = max(window.middle_start, window.middle_end - MAX_MIDDLE_BYTES)
         middle = source.find_middle(start, window.middle_end)
-        for record in source.records(window.head, numbers=False):
-            builder.add(record)
-        if window.middle_bytes:
-            builder.skip_gap()
-        for record in source.records(middle, numbers=False):
-            builder.add(record, middle=True)
-        for record in source.records(window.tail, numbers=False):
-            builder.add(record)
+        for lines in (window.head, middle, window.tail):
+            if lines is middle and window.middle_bytes:
+                builder.skip_gap()
+            for record in source.records(lines, numbers=False):
+                builder.add(record, middle=lines is middle)
     unread = window.head.too_large + middle.too_large + window.tail.too_large + builder.unread
     head = "\n\n".join(_gaps(window.middle_bytes, middle.searched_from - window.middle_start, unread))
     parts = builder.render(MAX_DIGEST_BYTES - len(head.encode()))

@@ -84,8 +84,8 @@ async def run(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
 def _response(stdout: str = "", stderr: str = "") -> dict[str, Any]:
     """Return the output as Claude Code gives it to hooks."""
     return {
-        "stdout": _limited(stdout.rstrip("\n")),
-        "stderr": _limited(stderr.rstrip("\n")),
+        "stdout": truncate_middle(stdout.rstrip("\n"), MAX_OUTPUT_CHARS),
+        "stderr": truncate_middle(stderr.rstrip("\n"), MAX_OUTPUT_CHARS),
         "interrupted": False,
         "isImage": False,
         "noOutputExpected": False,
@@ -103,7 +103,7 @@ def _start(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
 async def read_output(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     command = _background(context).get(args["bash_id"])
     command.is_reported = command.status != "running"
-    output = _limited(command.output.take_new().rstrip("\n"))
+    output = truncate_middle(command.output.take_new().rstrip("\n"), MAX_OUTPUT_CHARS)
     text = f"{command.id} {command.state}.\n{output or '(no new output)'}"
     return ToolOutput(text, {"shellId": command.id, "status": command.status, "stdout": output})
 
@@ -145,8 +145,4 @@ async def _run(
 
 def _join_output(*printed: str) -> str:
     text = "\n".join(stripped for part in printed if (stripped := part.rstrip("\n")))
-    return _limited(text) or "(no output)"
-
-
-def _limited(text: str) -> str:
-    return truncate_middle(text, MAX_OUTPUT_CHARS, None) if len(text) > MAX_OUTPUT_CHARS else text
+    return truncate_middle(text, MAX_OUTPUT_CHARS) or "(no output)"

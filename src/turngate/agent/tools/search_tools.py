@@ -89,7 +89,7 @@ async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
             output = await search
     except TimeoutError:
         raise ToolFailed(f"the search was killed after {TIMEOUT_S:g} s: make it narrower") from None
-    return truncate_middle(output, MAX_OUTPUT_CHARS, None) if len(output) > MAX_OUTPUT_CHARS else output
+    return truncate_middle(output, MAX_OUTPUT_CHARS)
 
 
 async def _search_there(query: Mapping[str, Any], context: ToolContext, env: Mapping[str, str]) -> str:

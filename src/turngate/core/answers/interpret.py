@@ -339,20 +339,15 @@ def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
         case HookFailed(error):
             return Interpretation(Fault(error))
         case Skipped(why, is_change=True) if rule.held and rule.event in STOP_EVENTS:
-            return Interpretation(Block(changed_gate_reason(rule, why)))
+            what = f"The gate {quote_name(label(rule.hook))} is NOT enforced: {why}."
+            person = "ask the user to approve it in another terminal with `turngate hooks approve --all`"
+            return Interpretation(Block(f"{what} Undo this change, or {person}."))
         case Skipped(why, on_purpose):
             # What was not approved decides nothing, not even by `blocking`.
             fault = Fault(why, "skipped", may_block=rule.pending is None)
             return PASSED if on_purpose else Interpretation(fault)
         case _:
             assert_never(report)
-
-
-def changed_gate_reason(rule: Rule, why: str) -> str:
-    """Return what the agent is told at a stop if a gate of its session was changed."""
-    what = f"The gate {quote_name(label(rule.hook))} is NOT enforced: {why}."
-    person = "ask the user to approve it in another terminal with `turngate hooks approve --all`"
-    return f"{what} Undo this change, or {person}."
 
 
 # Endpoints, judges and callbacks

@@ -31,10 +31,10 @@ async def check_todos(context: GateContext) -> Decision:
     prompt = find_prompt(context.event)
     if not calls or (prompt and not await _is_current(context.event, prompt)):
         return Allow()
-    if calls[-1].name == "TodoWrite":
-        tasks: Sequence[Mapping[str, object]] = _written(calls[-1])
-    else:
-        tasks = _created(calls)
+    tasks: Sequence[Mapping[str, object]] = _created(calls)
+    if calls[-1].name == "TodoWrite":  # it replaces all earlier ones
+        todos = calls[-1].input.get("todos")
+        tasks = [todo for todo in todos if isinstance(todo, dict)] if isinstance(todos, list) else []
     if prompt and _ONLY.search(prompt.text):
         tasks = [task for task in tasks if _text(task).casefold() in prompt.text.casefold()] or tasks
     still_open = [task for task in tasks if task.get("status") not in CLOSED]
@@ -47,12 +47,6 @@ async def _is_current(event: StopEvent, prompt: UserPrompt) -> bool:
         return True
     recent = await run_in_thread(read_calls, event, prompt.offset)
     return any(call.name in _NAMES for call in recent)
-
-
-def _written(call: ToolCall) -> list[Mapping[str, object]]:
-    """Return the list of the last TodoWrite, which replaces all earlier ones."""
-    todos = call.input.get("todos")
-    return [todo for todo in todos if isinstance(todo, dict)] if isinstance(todos, list) else []
 
 
 def _created(calls: Sequence[ToolCall]) -> list[Mapping[str, object]]:

@@ -10,6 +10,7 @@ from turngate.gates.git.output import Change, show_path
 from turngate.gates.session_changes import (
     WHOLE_FILE,
     Patches,
+    changed_paths,
     describe_filtered,
     find_changes,
     find_patches,
@@ -27,8 +28,8 @@ TOO_LONG = "the changes of the protected files are too long to be compared"
 
 
 async def check_untouched(context: GateContext) -> Decision:
-    found = await find_changes(context)
-    named = [change for change in found if _is_named(context, change)]
+    found, globs = await find_changes(context), context.options["globs"]
+    named = [each for each in found if changed_paths([each], globs)]
     changes = [change for change in named if change.kind != "filtered"]
     if named and not changes:
         return Fault(describe_filtered(named[0].path))
@@ -71,11 +72,6 @@ async def _compare_assertions(
         *(str(finding) for finding in weakened if finding.path not in deleted),
     ]
     return Fault(TOO_LONG) if patches.truncated and not findings else _fail(findings, note)
-
-
-def _is_named(context: GateContext, change: Change) -> bool:
-    globs: Sequence[str] = context.options["globs"]
-    return any(path and matches_globs(globs, path) for path in (change.path, change.old_path))
 
 
 def _must_stay(context: GateContext, change: Change) -> bool:

@@ -117,7 +117,11 @@ class _Reader:
             case "content_block_start":
                 return self._start(count_of(data, "index"), object_of(data.get("content_block")))
             case "content_block_delta":
-                return self._extend(count_of(data, "index"), object_of(data.get("delta")))
+                delta = object_of(data.get("delta"))
+                text = text_of(delta.get("text"))
+                pieces = self._pieces.setdefault(count_of(data, "index"), [])
+                pieces.append(text or text_of(delta.get("partial_json")))
+                return text
             case "message_delta":
                 self._stop_reason = text_of(object_of(data.get("delta")).get("stop_reason"))
                 self._usage.update(object_of(data.get("usage")))
@@ -133,11 +137,6 @@ class _Reader:
         self._blocks[index] = block
         text = text_of(block.get("text")) if block.get("type") == "text" else ""
         self._pieces[index] = [text]
-        return text
-
-    def _extend(self, index: int, delta: Json) -> str:
-        text = text_of(delta.get("text"))
-        self._pieces.setdefault(index, []).append(text or text_of(delta.get("partial_json")))
         return text
 
     @property
