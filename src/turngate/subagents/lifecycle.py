@@ -12,7 +12,7 @@ from typing import Literal
 
 from turngate._frozen_dataclass import frozen
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.aio.threads import T
+from turngate.aio.threads import T, run_in_thread
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Reply, Usage, UserMessage
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced
@@ -21,6 +21,7 @@ from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.tool_effects import added_context
 from turngate.errors import RegistryError, UsageError
 from turngate.subagents import notifications
+from turngate.subagents.git_files import SlotFolder
 from turngate.subagents.host import SubagentHost, SubagentSession
 from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
 from turngate.subagents.registry import Registry, RegistryWorker
@@ -71,6 +72,7 @@ class LifecycleContext:
     announcer: Callable[[SubagentRun], Awaitable[None]] | None
     trace: Callable[[str, SubagentRun], None]  # called after each step; crash tests kill the process there
     will_take_turn: Callable[[str], bool]
+    folder: SlotFolder | None  # None: the subagents work in the project itself
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
         """Write a transition, or read a row, in the registry's thread."""
@@ -98,6 +100,8 @@ class RunLifecycle:
         self._task: asyncio.Task[SubagentRun] | None = None
         self._has_slot = False
         self._step_failed = False
+        self._folder: SlotFolder | None = None  # once this chain has it for itself,
+        self._has_files = False  # and its files are there
         self._undelivered: StopCheckResult | None = None  # the redirect of a hook that could not be delivered
         self._update_slot(run)
 
@@ -163,6 +167,8 @@ class RunLifecycle:
             await self._session.close()
         if self._has_slot:
             self._context.slots.leave(self.current)
+        if self._folder:
+            self._folder.lock.release()
         self._settle(self.current)
 
     async def _step(self) -> SubagentRun:
@@ -181,6 +187,8 @@ class RunLifecycle:
         run, limits = self.current, self._context.limits
         if run.state in LIVING_STATES and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
             return await self._give_up_lost(f"it was lost: its process died {run.recoveries} times")
+        if self._context.folder and run.state in ("running", "ended") and not self._has_files:
+            await self._fetch_files(self._context.folder)
         steps = {
             "waiting": self._start,
             "running": self._run_subagent,
@@ -208,9 +216,21 @@ class RunLifecycle:
             self._has_slot = False
             await asyncio.sleep(MACHINE_FULL_RETRY_S)
 
+    async def _fetch_files(self, folder: SlotFolder) -> None:
+        if not self._folder:
+            await folder.lock.acquire()
+            self._folder = folder
+        await finish_despite_cancel(run_in_thread(folder.fetch, self.current))
+        self._has_files = True
+        if self.current.recoveries:
+            lost = "what it had changed since its last end, or its start, is lost"
+            self._host.warn(self.current, f"subagent {self.current.name} continues on another worker; {lost}")
+
     async def _run_subagent(self) -> SubagentRun:
         """Let the subagent work on the prompt of this run."""
         outcome, error = await self._attempt()
+        if self._folder and (wrong := await run_in_thread(self._folder.push, self.current)):
+            outcome, error = "error", wrong
         self._context.trace("worked", self.current)
         turn = self._last_turn
         checkpoint = self._session.checkpoint if self._session and outcome == "ok" else None
@@ -340,15 +360,19 @@ class RunLifecycle:
         return await (self._allow_stop(run, check) if check.prompt is None else self._redirect(run, check))
 
     async def _allow_stop(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
-        return await self._transition(
+        changes = await run_in_thread(self._folder.changes, run) if self._folder else ""
+        final = await self._transition(
             "final",
             "finish",
-            result=run.result,
+            result=run.result + changes,
             reason=check.reason,
-            announcement=notifications.announcement(run),
+            announcement=notifications.announcement(replace(run, result=run.result + changes)),
             max_steers=check.max_steers,
             guard=changed_guard(run, check.unenforced, check.blocked_by),
         )
+        if self._folder and not changes and final.state == "final":
+            await run_in_thread(self._folder.remove, run)
+        return final
 
     async def _redirect(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
         previous = with_unenforced(run.guard, check.unenforced)

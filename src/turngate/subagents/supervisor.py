@@ -15,8 +15,10 @@ from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, 
 from turngate.core.text import printable
 from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import RegistryError, TurngateError, UsageError
+from turngate.gates.recorded_trees import NoTree
 from turngate.settings.agent_types import AgentType
 from turngate.state.paths import main_transcript_path
+from turngate.subagents.git_files import send_files
 from turngate.subagents.host import SubagentHost, subagent_transcript_path
 from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
@@ -127,6 +129,7 @@ class Supervisor:
             announcer=self._options.announcer,
             trace=self._trace,
             will_take_turn=self._will_take_turn,
+            folder=self._options.folder,
         )
 
     def _notice_from_thread(self) -> Callable[[str], None]:
@@ -194,9 +197,9 @@ class Supervisor:
         """
         if depth > self.limits.depth:
             raise UsageError(f"depth {depth} is too deep for a subagent; the limit is {self.limits.depth}")
-        workers = self._workers_for(agent_type, depth, is_resumed=bool(resume))
-        context = await self.connect()
         run_id, agent_id, now = new_id(), resume or f"a{new_id()[:16]}", time.time()
+        workers = await self._workers_for(run_id, agent_type, depth, is_resumed=bool(resume))
+        context = await self.connect()
         run = SubagentRun(
             id=run_id,
             chain=run_id,
@@ -224,17 +227,25 @@ class Supervisor:
         )
         return await self._register_or_kill(context, run)
 
-    def _workers_for(self, name: str, depth: int, *, is_resumed: bool) -> dict[str, Any]:
-        """Return the field of `launch` by which workers may claim the subagent; empty: it runs here."""
-        agent_type = self.agent_types.get(name) or AgentType(name)
-        place = agent_type.runs or ("workers" if self._options.on_workers else "here")
+    async def _workers_for(self, chain: str, name: str, depth: int, *, is_resumed: bool) -> dict[str, Any]:
+        """Return the fields of `launch` by which workers may claim the subagent; empty: it runs here."""
+        agent_type, world = self.agent_types.get(name) or AgentType(name), self.host.world
+        place = agent_type.runs or self._options.runs
         if place == "here" or depth > 1:  # one below another runs where that one does
             return {}
-        if why := why_here(self.host, agent_type, self._setting, is_resumed=is_resumed):
+        fields: dict[str, Any] = {}
+        why = why_here(self.host, agent_type, self._setting, place, is_resumed=is_resumed)
+        label = project_label(world)
+        if not why and place == "git":
+            try:
+                label, fields["git"] = await run_in_thread(send_files, world.project, self.state, chain)
+            except NoTree as error:
+                why = str(error)
+        if why:
             self._notice_once(f"subagents of the type {name} run here and not on workers: {why}")
             return {}
-        labels = [project_label(self.host.world), *agent_type.labels]
-        return {"workers": {"labels": labels, "at_once": self.limits.at_once}}
+        labels = [label, *agent_type.labels]
+        return {**fields, "workers": {"labels": labels, "at_once": self.limits.at_once}}
 
     async def _register_or_kill(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
         """Register a run; if the caller is cancelled meanwhile, the run may exist already and is killed."""

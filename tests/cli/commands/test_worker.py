@@ -237,7 +237,7 @@ def test_python_gates_stay_with_their_session(project: Path, registry: Registry,
     async def play() -> TurnResult:
         settings = Settings(rules=(Rule("SubagentStop", CallbackHook(allow, name="mine")),))
         model = ScriptedModel({"main": [TASK, "home"], "sub": ["counted"]})
-        options = SubagentOptions(on_workers=True)
+        options = SubagentOptions(runs="workers")
         async with Session(
             str(project), model, settings, state=str(tmp_path / "s"), children=options
         ) as session:

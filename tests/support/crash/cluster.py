@@ -256,7 +256,7 @@ async def _work(spec: ParentSpec) -> None:
 
 
 async def _run_parent(spec: ParentSpec) -> None:
-    async with _session(spec, spec.state, SubagentOptions(limits=LIMITS, on_workers=True)) as session:
+    async with _session(spec, spec.state, SubagentOptions(limits=LIMITS, runs="workers")) as session:
         await session.open()
         foreground = {*spec.foreground_labels}
         while missing := await _missing(session, spec):
