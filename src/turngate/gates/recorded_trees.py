@@ -111,13 +111,18 @@ def _keep_inside(path: str, folder: str, original: str) -> bool:
 
 
 @contextmanager
-def open_repository(top: str | None, seconds: float, project: str = "") -> "Iterator[Repository]":
-    """`project`: what `top` is a copy of. Raises NoTree, also for what fails inside of the block."""
+def open_repository(
+    top: str | None, seconds: float, project: str = "", index: str = ""
+) -> "Iterator[Repository]":
+    """Open a repository for some git commands. Raises NoTree, also for what fails inside of the block.
+
+    `project`: what `top` is a copy of. `index`: what `check_out` keeps in mind, so that it writes only what differs.
+    """
     if top is None:
         raise NoTree("the project is not in a git repository")
     try:
         with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
-            yield Repository(top, folder, seconds, project)
+            yield Repository(top, folder, seconds, project, index)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoTree(_describe(error)) from error
 
@@ -125,7 +130,7 @@ def open_repository(top: str | None, seconds: float, project: str = "") -> "Iter
 class Repository:
     """A repository; and an empty one with the same objects, where neither configuration nor attributes of the project count."""
 
-    def __init__(self, top: str, folder: str, seconds: float, project: str = "") -> None:
+    def __init__(self, top: str, folder: str, seconds: float, project: str, index: str) -> None:
         """`project`: what `top` is a copy of; a `git` in it is not run."""
         self._project, self._top, self._deadline = project or top, top, time.monotonic() + seconds
         self._environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -140,7 +145,7 @@ class Repository:
         for name, text in (("HEAD", "ref: refs/heads/none"), ("info/attributes", attributes)):
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(f"{text}\n")
-        self.index = os.path.join(folder, "index")
+        self.index = index or os.path.join(folder, "index")
         self._plain = {
             "GIT_DIR": folder,
             "GIT_WORK_TREE": top,
@@ -211,8 +216,8 @@ class Repository:
     def check_out(self, commit: str) -> None:
         """Let the folder have the files that `store` wrote, and the HEAD of that time; what is ignored stays as it is."""
         head = self.find(f"{commit}^")
-        self.plain("read-tree", commit)
-        self.plain("checkout-index", "--all", "--force", "--quiet")
+        self.plain("read-tree", "-m", "-i", commit)
+        self.plain("checkout-index", "--all", "--force", "--quiet", "--index")
         self.git(*(("update-ref", "HEAD", head) if head else ("symbolic-ref", "HEAD", "refs/heads/none")))
         self.git("read-tree", head or "--empty")
         others = ("ls-files", "-z", "--others", "--exclude-standard")

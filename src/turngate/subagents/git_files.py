@@ -120,7 +120,7 @@ class SlotFolder:
             _push(repository, self._url, f":{_ref(run.chain)}")
 
     def _open(self) -> AbstractContextManager[Repository]:
-        return open_repository(self.folder, TRANSFER_TIMEOUT_S)
+        return open_repository(self.folder, TRANSFER_TIMEOUT_S, index=f"{self.folder}.index")
 
     def _replace(self, repository: Repository, run: SubagentRun) -> None:
         commit = repository.store(self._state, f"Subagent {run.chain}, by {run.owner}")
