@@ -26,6 +26,7 @@ from turngate.subagents.host import SubagentHost, SubagentSession
 from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
 from turngate.subagents.registry import Registry, RegistryWorker
 from turngate.subagents.registry.statements import Transition
+from turngate.subagents.stored_transcript import StoredTranscript
 from turngate.subagents.subagent_stop import (
     StopCheckResult,
     check_stop,
@@ -101,7 +102,8 @@ class RunLifecycle:
         self._has_slot = False
         self._step_failed = False
         self._folder: SlotFolder | None = None  # once this chain has it for itself,
-        self._has_files = False  # and its files are there
+        self._is_fetched = False  # its files are there, and its transcript if it is for workers
+        self._transcript: StoredTranscript | None = None  # of a subagent on a worker
         self._undelivered: StopCheckResult | None = None  # the redirect of a hook that could not be delivered
         self._update_slot(run)
 
@@ -187,8 +189,8 @@ class RunLifecycle:
         run, limits = self.current, self._context.limits
         if run.state in LIVING_STATES and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
             return await self._give_up_lost(f"it was lost: its process died {run.recoveries} times")
-        if self._context.folder and run.state in ("running", "ended") and not self._has_files:
-            await self._fetch_files(self._context.folder)
+        if run.is_for_workers and run.state in ("running", "ended", "steering") and not self._is_fetched:
+            await self._fetch()
         steps = {
             "waiting": self._start,
             "running": self._run_subagent,
@@ -216,15 +218,20 @@ class RunLifecycle:
             self._has_slot = False
             await asyncio.sleep(MACHINE_FULL_RETRY_S)
 
-    async def _fetch_files(self, folder: SlotFolder) -> None:
-        if not self._folder:
-            await folder.lock.acquire()
-            self._folder = folder
-        await finish_despite_cancel(run_in_thread(folder.fetch, self.current))
-        self._has_files = True
-        if self.current.recoveries:
-            lost = "what it had changed since its last end, or its start, is lost"
-            self._host.warn(self.current, f"subagent {self.current.name} continues on another worker; {lost}")
+    async def _fetch(self) -> None:
+        """Get the transcript of a subagent for workers, and its files if its project is in git."""
+        context, run = self._context, self.current
+        transcript = StoredTranscript(self._registry, self._host.transcript_path(run))
+        await context.call(partial(transcript.fetch, run, exact=context.folder is not None))
+        if context.folder:
+            if not self._folder:
+                await context.folder.lock.acquire()
+                self._folder = context.folder
+            await finish_despite_cancel(run_in_thread(context.folder.fetch, run))
+            if run.recoveries:
+                lost = "what it has changed since its last end, or its start, is lost"
+                self._host.warn(run, f"subagent {run.name} continues on another worker; {lost}")
+        self._transcript, self._is_fetched = transcript, True
 
     async def _run_subagent(self) -> SubagentRun:
         """Let the subagent work on the prompt of this run."""
@@ -259,6 +266,8 @@ class RunLifecycle:
         """
         if transition == "end" and self._session and has_stop_checks(self._host):
             self._session.conversation.sync()
+        if transition in ("end", "finish") and self._transcript:
+            self._transcript.append(self.current)
         if transition == "replace":
             return self._registry.replace(self.current)
         return self._registry.transition(transition, self.current.id, self._context.owner, **values)

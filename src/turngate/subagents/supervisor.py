@@ -22,12 +22,13 @@ from turngate.subagents.git_files import send_files
 from turngate.subagents.host import SubagentHost, subagent_transcript_path
 from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
-from turngate.subagents.other_processes import RunsElsewhere, is_for_workers
+from turngate.subagents.other_processes import RunsElsewhere
 from turngate.subagents.recorded_gates import gates_of, left_notice, why_left
 from turngate.subagents.registry import AbandonedRuns, Registry, RegistryWorker, registry_exists
 from turngate.subagents.registry.store import BEAT_S, HELD_S
 from turngate.subagents.registry.table import new_id
 from turngate.subagents.steering import check_steer, request_steer
+from turngate.subagents.stored_transcript import StoredTranscript
 from turngate.subagents.workers import project_label, why_here
 
 KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end
@@ -265,7 +266,7 @@ class Supervisor:
                 partial(context.registry.register, run, may_run=may_run, max_running=self.limits.on_machine)
             )
         self._trace("registered", run)
-        if is_for_workers(run):
+        if run.is_for_workers:
             self.elsewhere.add(run)
             self.watch()
             await self._notice_missing_worker(context, run)
@@ -314,7 +315,7 @@ class Supervisor:
                 continue
             if last is None:
                 raise UsageError(f"there is no run {chain}")
-            if not (is_for_workers(last) and last.state in (*LIVING_STATES, "final")):
+            if not (last.is_for_workers and last.state in (*LIVING_STATES, "final")):
                 return last
             await self.elsewhere.wait_for_end(chain)
 
@@ -577,6 +578,10 @@ class Supervisor:
         if self.elsewhere.has_others_than(runs):
             await self.recover_and_notify()
             runs = await context.call(read)
+        for run in self.elsewhere.ended(runs):
+            transcript = StoredTranscript(context.registry, self.host.transcript_path(run))
+            with contextlib.suppress(OSError):  # the registry has the result
+                await context.call(partial(transcript.fetch, run, exact=False))
         self.elsewhere.update(runs)
 
     async def _watch_for_dead_owners(self, abandoned: AbandonedRuns) -> None:

@@ -142,7 +142,7 @@ def test_after_a_takeover_a_subagent_continues_from_its_last_end(
         first.kill()
         script(project, sub=[bash("echo second >> lines.txt"), "three"])
         with postgres.leases_of_dead_processes_lapse(), start_turngate(*words) as second:
-            until(second, "continues on another worker; what it had changed since its last end, or its start")
+            until(second, "continues on another worker; what it has changed since its last end, or its start")
             assert result_of(session)["result"] == "home"
     [ref] = refs_of(remote)
     assert fetched(project, ref, "lines.txt") == ["one", "first", "second"]
