@@ -80,6 +80,7 @@ CREATE OR REPLACE TRIGGER notify_change AFTER INSERT OR UPDATE ON turngate.runs
   FOR EACH ROW EXECUTE FUNCTION turngate.notify_change();
 """
 
+_SEES_RUN = "EXISTS (SELECT FROM turngate.runs WHERE id = chain)"
 _POLICIES = (
     # A login sees what it has registered; workers, what is for workers. Each login may see which owners live.
     f"own_runs ON turngate.runs TO {SESSION_ROLE} USING (login = session_user)",
@@ -88,8 +89,8 @@ _POLICIES = (
     f"replace_for_workers ON turngate.runs FOR INSERT TO {WORKER_ROLE} WITH CHECK (labels IS NOT NULL AND replaces != '')",
     f"read_owners ON turngate.owners FOR SELECT TO {SESSION_ROLE}, {WORKER_ROLE} USING (true)",
     f"own_sessions ON turngate.owners TO {SESSION_ROLE} USING (login = session_user AND slots = 0)",
-    f"own_transcripts ON turngate.transcripts TO {SESSION_ROLE}, {WORKER_ROLE} "
-    "USING (EXISTS (SELECT FROM turngate.runs WHERE id = chain))",  # those of runs that the login sees
+    # Those of runs that the login sees.
+    f"own_transcripts ON turngate.transcripts TO {SESSION_ROLE}, {WORKER_ROLE} USING ({_SEES_RUN})",
     f"own_workers ON turngate.owners TO {WORKER_ROLE} USING (login = session_user)",
 )
 RIGHTS = f"""
