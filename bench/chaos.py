@@ -1,7 +1,8 @@
 """`make chaos`: subagents that are redirected twice each, while their workers are killed again and again.
 
 At the end each subagent has been announced once. None is lost, announced twice or redirected more often than asked.
-`make chaos STORE=postgres`: the same with four workers on one PostgreSQL, which is killed as well.
+`make chaos STORE=postgres`: the same with four workers on one PostgreSQL, which is killed as well,
+behind a proxy that cuts their connections.
 """
 
 import argparse
@@ -98,7 +99,7 @@ def progress_printer(runs: int) -> Progress:
 HEADINGS = {
     "sqlite": "A file: two workers run at a time, and each is killed again and again.",
     "postgres": f"PostgreSQL: {WORKERS} workers with {SLOTS} slots are killed, or stopped for longer than the lease, which is "
-    f"{LEASE_S:g} s here; the server is killed too. A takeover lasts from a kill until no open run is the dead worker's.",
+    f"{LEASE_S:g} s here; the server is killed too, and all connections are cut. A takeover lasts from a kill until no open run is the dead worker's.",
 }
 
 

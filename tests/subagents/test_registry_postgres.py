@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ from turngate.errors import RegistryError
 from turngate.subagents.registry import Registry
 from turngate.subagents.registry.store import LEASE_S
 from turngate.subagents.registry.table import SCHEMA_VERSION
+from turngate.subagents.stored_transcript import StoredTranscript
 
 LAPSE = f"UPDATE turngate.owners SET seen = seen - make_interval(secs => {LEASE_S})"
 
@@ -138,6 +140,36 @@ def test_a_worker_takes_a_run_to_its_end_and_the_session_of_its_login_gets_the_r
         assert change(worker, name, last.id, owner), name
     assert ([run.id for run in alice.inbox("s")], bob.inbox("s")) == ([last.id], [])
     assert alice.living([owner]) == {owner: f"process {os.getpid()} on {os.uname().nodename}"}
+
+
+def test_a_transcript_is_written_by_the_worker_that_owns_the_subagent_and_read_by_its_session(
+    alice: Registry, bob: Registry, worker: Registry, tmp_path: Path
+) -> None:
+    for_workers(alice, "r")
+    file, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    stored, heir = StoredTranscript(worker, str(file)), StoredTranscript(worker, str(other))
+    run = worker.claim(worker.join(slots=1), [], max_running=1)
+    assert run is not None
+    file.write_text("{1}\n")
+    stored.append(run)
+    stored.append(replace(run, owner="another"))  # there is nothing more
+    file.write_text("{1}\n{2}\n")
+    stored.append(replace(run, owner="another"))  # it has lost the subagent meanwhile
+    heir.fetch(run, exact=False)
+    other.write_text("{1}\n{late}\n")
+    heir.fetch(run, exact=False)
+    assert other.read_text() == "{1}\n{late}\n"
+    heir.fetch(run, exact=True)
+    assert (other.read_text(), other.stat().st_mode & 0o777) == ("{1}\n", 0o600)
+    other.write_text("{1}\n{3}\n")
+    heir.append(run)
+    assert (alice.read_transcript("r"), bob.read_transcript("r")) == ("{1}\n{3}\n", "")
+    with pytest.raises(RegistryError, match="permission denied"):
+        alice.add_transcript(run, 99, "what I say")
+    for name in ("end", "finish", "announce", "done"):
+        assert change(worker, name, "r", run.owner), name
+    alice.mark_delivered("r")
+    assert (alice.delete_finished(-1.0), worker.read_transcript("r")) == (1, "")
 
 
 def test_a_login_without_a_role_is_told_what_to_do(postgres: PostgresServer) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 
 from turngate.core.text import describe_exception, one_line
@@ -25,6 +25,12 @@ KEPT_DAYS = 30
 RECORD_TIMEOUT_S = 10.0
 CHECK_OUT_TIMEOUT_S = 120.0
 MAX_NEW_BYTES = 64 * 1024 * 1024  # of one stop
+REMOTE_OPTIONS = tuple(
+    word
+    for name in ("file", "git", "http", "https", "ssh")
+    for word in ("-c", f"protocol.{name}.allow=always")
+)
+REMOTE_VARIABLES = {"GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"}
 _ATTEMPTS = 5  # to get a number that no other process has just taken
 
 
@@ -34,44 +40,9 @@ class NoTree(Exception):
 
 def record_tree(project: str, state: str, session: str, *, is_start: bool = False) -> str:
     """Keep the files as they are now, and return the name of the ref. The start of a session has the number 0. Raises NoTree."""
-    try:
-        with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
-            top = repository_top(project)
-            if top is None:
-                raise NoTree("the project is not in a git repository")
-            repository = _Repository(top, folder, RECORD_TIMEOUT_S)
-            listing = local_listing(top, state)
-            if listing is None:
-                raise NoTree("its files cannot be listed")
-            names = f"{REFS}/{os.path.basename(session_folder(state, session)).replace('.', '_')}"
-            commit = _store(repository, top, listing.entries)
-            return _name(repository, names, commit, is_start=is_start)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoTree(_describe(error)) from error
-
-
-def _store(repository: "_Repository", top: str, entries: list[bytes]) -> str:
-    """Write the commit, and return its id."""
-    head = repository.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", may_fail=True)
-    ids = {entry[7:47] for entry in entries}
-    found = repository.plain("cat-file", "--batch-check=%(objectname)", stdin=b"\n".join([*ids, b""]))
-    missing = {line[:40] for line in found.split(b"\n") if line.endswith(b" missing")}
-    stream = [
-        b"commit refs/heads/stop\ncommitter turngate <turngate@localhost> %d +0000\n" % time.time(),
-        b"data 0\n%sdeleteall\n" % (b"from %s\n" % head.strip() if head else b""),
-    ]
-    left = MAX_NEW_BYTES
-    for entry in entries:
-        mode, identity, name = entry[:6], entry[7:47], entry[48:]
-        quoted = name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
-        if identity not in missing:
-            stream.append(b'M %s %s "%s"\n' % (mode, identity, quoted))
-            continue
-        data = _read(os.path.join(os.fsencode(top), name), left, is_link=mode == b"120000")
-        left -= len(data)
-        stream.append(b'M %s inline "%s"\ndata %d\n%s\n' % (mode, quoted, len(data), data))
-    repository.plain("fast-import", "--quiet", stdin=b"".join(stream))
-    return repository.plain("rev-parse", "refs/heads/stop").decode().strip()
+    with open_repository(repository_top(project), RECORD_TIMEOUT_S) as repository:
+        names = f"{REFS}/{os.path.basename(session_folder(state, session)).replace('.', '_')}"
+        return _name(repository, names, repository.store(state), is_start=is_start)
 
 
 def _read(path: bytes, limit: int, *, is_link: bool) -> bytes:
@@ -84,7 +55,7 @@ def _read(path: bytes, limit: int, *, is_link: bool) -> bytes:
     return data
 
 
-def _name(repository: "_Repository", names: str, commit: str, *, is_start: bool) -> str:
+def _name(repository: "Repository", names: str, commit: str, *, is_start: bool) -> str:
     """Give the commit the next number of the session; in a new session, first remove what is too old."""
     for attempt in range(_ATTEMPTS):
         listed = repository.git("for-each-ref", "--format=%(refname)", names).decode().split()
@@ -104,7 +75,7 @@ def _name(repository: "_Repository", names: str, commit: str, *, is_start: bool)
     raise AssertionError("the last attempt either returns or raises")
 
 
-def _old_refs(repository: "_Repository") -> Iterator[str]:
+def _old_refs(repository: "Repository") -> Iterator[str]:
     output = repository.git("for-each-ref", "--format=%(committerdate:unix) %(refname)", REFS)
     for line in output.decode().splitlines():
         when, _, ref = line.partition(" ")
@@ -117,37 +88,14 @@ def check_out(ref: str, folder: str, original: str) -> tuple[str, ...]:
 
     Return the links that are left out, because they lead out of the copy. `original`: the repository that was copied.
     """
-    try:
-        with tempfile.TemporaryDirectory(prefix="turngate-") as private:
-            repository = _Repository(folder, private, CHECK_OUT_TIMEOUT_S, original)
-            parse = ("rev-parse", "--verify", "--quiet")
-            commit = repository.git(*parse, f"{ref}^{{commit}}", may_fail=True).decode().strip()
-            if not commit:
-                raise NoTree(f"they are no longer in the repository, which keeps them for {KEPT_DAYS} days")
-            head = repository.git(*parse, f"{commit}^", may_fail=True).decode().strip()
-            repository.plain("read-tree", commit)
-            repository.plain("checkout-index", "--all", "--force", "--quiet")
-            repository.git(
-                *(("update-ref", "HEAD", head) if head else ("symbolic-ref", "HEAD", "refs/heads/none"))
-            )
-            repository.git("read-tree", head or "--empty")
-            others = ("ls-files", "-z", "--others", "--exclude-standard")
-            for name in repository.git(*others, environ={"GIT_INDEX_FILE": repository.index}).split(b"\0")[
-                :-1
-            ]:
-                if not name.endswith(b"/"):  # another repository
-                    os.unlink(path := os.path.join(folder, os.fsdecode(name)))
-                    with suppress(OSError):  # other files are there
-                        os.removedirs(os.path.dirname(path))
-            entries = repository.plain("ls-files", "-z", "--stage").split(b"\0")
-            links = [
-                os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"120000")
-            ]
-            return tuple(
-                link for link in links if not _keep_inside(os.path.join(folder, link), folder, original)
-            )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoTree(_describe(error)) from error
+    with open_repository(folder, CHECK_OUT_TIMEOUT_S, original) as repository:
+        commit = repository.find(ref)
+        if not commit:
+            raise NoTree(f"they are no longer in the repository, which keeps them for {KEPT_DAYS} days")
+        repository.check_out(commit)
+        entries = repository.plain("ls-files", "-z", "--stage").split(b"\0")
+    links = [os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"120000")]
+    return tuple(link for link in links if not _keep_inside(os.path.join(folder, link), folder, original))
 
 
 def _keep_inside(path: str, folder: str, original: str) -> bool:
@@ -162,10 +110,27 @@ def _keep_inside(path: str, folder: str, original: str) -> bool:
     return False
 
 
-class _Repository:
+@contextmanager
+def open_repository(
+    top: str | None, seconds: float, project: str = "", index: str = ""
+) -> "Iterator[Repository]":
+    """Open a repository for some git commands. Raises NoTree, also for what fails inside of the block.
+
+    `project`: what `top` is a copy of. `index`: what `check_out` keeps in mind, so that it writes only what differs.
+    """
+    if top is None:
+        raise NoTree("the project is not in a git repository")
+    try:
+        with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
+            yield Repository(top, folder, seconds, project, index)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoTree(_describe(error)) from error
+
+
+class Repository:
     """A repository; and an empty one with the same objects, where neither configuration nor attributes of the project count."""
 
-    def __init__(self, top: str, folder: str, seconds: float, project: str = "") -> None:
+    def __init__(self, top: str, folder: str, seconds: float, project: str, index: str) -> None:
         """`project`: what `top` is a copy of; a `git` in it is not run."""
         self._project, self._top, self._deadline = project or top, top, time.monotonic() + seconds
         self._environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -180,7 +145,7 @@ class _Repository:
         for name, text in (("HEAD", "ref: refs/heads/none"), ("info/attributes", attributes)):
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(f"{text}\n")
-        self.index = os.path.join(folder, "index")
+        self.index = index or os.path.join(folder, "index")
         self._plain = {
             "GIT_DIR": folder,
             "GIT_WORK_TREE": top,
@@ -206,9 +171,61 @@ class _Repository:
             raise NoTree(one_line(done.stderr.decode("utf-8", "replace"), 200) or f"git {words[0]} failed")
         return done.stdout if done.returncode == 0 else b""
 
-    def plain(self, *words: str, stdin: bytes = b"") -> bytes:
+    def plain(
+        self, *words: str, stdin: bytes = b"", environ: Mapping[str, str] = MappingProxyType({})
+    ) -> bytes:
         """Return what git prints in the empty repository."""
-        return self.git(*words, stdin=stdin, environ=self._plain)
+        return self.git(*words, stdin=stdin, environ={**self._plain, **environ})
+
+    def remote(self, *words: str) -> bytes:
+        """Like `plain`, for a repository elsewhere: with the settings and variables of the user, not of the project."""
+        given = {name: value for name, value in os.environ.items() if name in REMOTE_VARIABLES}
+        return self.plain(*REMOTE_OPTIONS, *words, environ=given)
+
+    def find(self, name: str) -> str:
+        """Return the id of a commit, or "" if there is none."""
+        found = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", may_fail=True)
+        return found.decode().strip()
+
+    def store(self, state: str, message: str = "") -> str:
+        """Write the files as they are now as a commit on HEAD, and return its id."""
+        listing = local_listing(self._top, state)
+        if listing is None:
+            raise NoTree("its files cannot be listed")
+        head, text = self.find("HEAD"), message.encode()
+        ids = {entry[7:47] for entry in listing.entries}
+        found = self.plain("cat-file", "--batch-check=%(objectname)", stdin=b"\n".join([*ids, b""]))
+        missing = {line[:40] for line in found.split(b"\n") if line.endswith(b" missing")}
+        stream = [
+            b"commit refs/heads/stop\ncommitter turngate <turngate@localhost> %d +0000\n" % time.time(),
+            b"data %d\n%s\n%sdeleteall\n" % (len(text), text, f"from {head}\n".encode() if head else b""),
+        ]
+        left = MAX_NEW_BYTES
+        for entry in listing.entries:
+            mode, identity, name = entry[:6], entry[7:47], entry[48:]
+            quoted = name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+            if identity not in missing:
+                stream.append(b'M %s %s "%s"\n' % (mode, identity, quoted))
+                continue
+            data = _read(os.path.join(os.fsencode(self._top), name), left, is_link=mode == b"120000")
+            left -= len(data)
+            stream.append(b'M %s inline "%s"\ndata %d\n%s\n' % (mode, quoted, len(data), data))
+        self.plain("fast-import", "--quiet", stdin=b"".join(stream))
+        return self.plain("rev-parse", "refs/heads/stop").decode().strip()
+
+    def check_out(self, commit: str) -> None:
+        """Let the folder have the files that `store` wrote, and the HEAD of that time; what is ignored stays as it is."""
+        head = self.find(f"{commit}^")
+        self.plain("read-tree", "-m", "-i", commit)
+        self.plain("checkout-index", "--all", "--force", "--quiet", "--index")
+        self.git(*(("update-ref", "HEAD", head) if head else ("symbolic-ref", "HEAD", "refs/heads/none")))
+        self.git("read-tree", head or "--empty")
+        others = ("ls-files", "-z", "--others", "--exclude-standard")
+        for name in self.git(*others, environ={"GIT_INDEX_FILE": self.index}).split(b"\0")[:-1]:
+            if not name.endswith(b"/"):  # another repository
+                os.unlink(path := os.path.join(self._top, os.fsdecode(name)))
+                with suppress(OSError):  # other files are there
+                    os.removedirs(os.path.dirname(path))
 
 
 def _describe(error: OSError | subprocess.TimeoutExpired) -> str:

@@ -36,7 +36,7 @@ MAX_FILES = 500  # of all agent types; the others are not read
 MAX_TOTAL_BYTES = 4 * 1024 * 1024  # of these files
 MAX_SHOWN_TOOLS = 5  # of those that a file names and that are not known
 MAX_TOOL_CHARS = 100  # of the name of one
-PLACES = ("here", "workers")  # where subagents run
+PLACES = ("here", "workers", "git")  # where subagents run; the last: on workers with a clone
 MAX_NOTICES = 5  # of one kind about files
 KNOWN_TOOLS = (*TOOL_NAMES, *TOOL_ALIASES)
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from turngate._frozen_dataclass import frozen
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.aio.threads import T
+from turngate.aio.threads import T, run_in_thread
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Reply, Usage, UserMessage
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced
@@ -21,10 +21,12 @@ from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.tool_effects import added_context
 from turngate.errors import RegistryError, UsageError
 from turngate.subagents import notifications
+from turngate.subagents.git_files import SlotFolder
 from turngate.subagents.host import SubagentHost, SubagentSession
 from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
 from turngate.subagents.registry import Registry, RegistryWorker
 from turngate.subagents.registry.statements import Transition
+from turngate.subagents.stored_transcript import StoredTranscript
 from turngate.subagents.subagent_stop import (
     StopCheckResult,
     check_stop,
@@ -71,6 +73,7 @@ class LifecycleContext:
     announcer: Callable[[SubagentRun], Awaitable[None]] | None
     trace: Callable[[str, SubagentRun], None]  # called after each step; crash tests kill the process there
     will_take_turn: Callable[[str], bool]
+    folder: SlotFolder | None  # None: the subagents work in the project itself
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
         """Write a transition, or read a row, in the registry's thread."""
@@ -98,6 +101,9 @@ class RunLifecycle:
         self._task: asyncio.Task[SubagentRun] | None = None
         self._has_slot = False
         self._step_failed = False
+        self._folder: SlotFolder | None = None  # once this chain has it for itself,
+        self._is_fetched = False  # its files are there, and its transcript if it is for workers
+        self._transcript: StoredTranscript | None = None  # of a subagent on a worker
         self._undelivered: StopCheckResult | None = None  # the redirect of a hook that could not be delivered
         self._update_slot(run)
 
@@ -163,6 +169,8 @@ class RunLifecycle:
             await self._session.close()
         if self._has_slot:
             self._context.slots.leave(self.current)
+        if self._folder:
+            self._folder.lock.release()
         self._settle(self.current)
 
     async def _step(self) -> SubagentRun:
@@ -181,6 +189,8 @@ class RunLifecycle:
         run, limits = self.current, self._context.limits
         if run.state in LIVING_STATES and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
             return await self._give_up_lost(f"it was lost: its process died {run.recoveries} times")
+        if run.is_for_workers and run.state in ("running", "ended", "steering") and not self._is_fetched:
+            await self._fetch()
         steps = {
             "waiting": self._start,
             "running": self._run_subagent,
@@ -208,9 +218,26 @@ class RunLifecycle:
             self._has_slot = False
             await asyncio.sleep(MACHINE_FULL_RETRY_S)
 
+    async def _fetch(self) -> None:
+        """Get the transcript of a subagent for workers, and its files if its project is in git."""
+        context, run = self._context, self.current
+        transcript = StoredTranscript(self._registry, self._host.transcript_path(run))
+        await context.call(partial(transcript.fetch, run, exact=context.folder is not None))
+        if context.folder:
+            if not self._folder:
+                await context.folder.lock.acquire()
+                self._folder = context.folder
+            await finish_despite_cancel(run_in_thread(context.folder.fetch, run))
+            if run.recoveries:
+                lost = "what it has changed since its last end, or its start, is lost"
+                self._host.warn(run, f"subagent {run.name} continues on another worker; {lost}")
+        self._transcript, self._is_fetched = transcript, True
+
     async def _run_subagent(self) -> SubagentRun:
         """Let the subagent work on the prompt of this run."""
         outcome, error = await self._attempt()
+        if self._folder and (wrong := await run_in_thread(self._folder.push, self.current)):
+            outcome, error = "error", wrong
         self._context.trace("worked", self.current)
         turn = self._last_turn
         checkpoint = self._session.checkpoint if self._session and outcome == "ok" else None
@@ -239,6 +266,8 @@ class RunLifecycle:
         """
         if transition == "end" and self._session and has_stop_checks(self._host):
             self._session.conversation.sync()
+        if transition in ("end", "finish") and self._transcript:
+            self._transcript.append(self.current)
         if transition == "replace":
             return self._registry.replace(self.current)
         return self._registry.transition(transition, self.current.id, self._context.owner, **values)
@@ -340,15 +369,19 @@ class RunLifecycle:
         return await (self._allow_stop(run, check) if check.prompt is None else self._redirect(run, check))
 
     async def _allow_stop(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
-        return await self._transition(
+        changes = await run_in_thread(self._folder.changes, run) if self._folder else ""
+        final = await self._transition(
             "final",
             "finish",
-            result=run.result,
+            result=run.result + changes,
             reason=check.reason,
-            announcement=notifications.announcement(run),
+            announcement=notifications.announcement(replace(run, result=run.result + changes)),
             max_steers=check.max_steers,
             guard=changed_guard(run, check.unenforced, check.blocked_by),
         )
+        if self._folder and not changes and final.state == "final":
+            await run_in_thread(self._folder.remove, run)
+        return final
 
     async def _redirect(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
         previous = with_unenforced(run.guard, check.unenforced)

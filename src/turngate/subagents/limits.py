@@ -8,6 +8,7 @@ from typing import Any
 from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.settings import Settings
+from turngate.subagents.git_files import SlotFolder
 
 
 @frozen(kw_only=True)
@@ -47,8 +48,9 @@ class SubagentOptions:
     announcer: Callable[[SubagentRun], Awaitable[None]] | None = None  # called with every result
     on_step: Callable[[str, SubagentRun], None] | None = None  # called at every step of every run
     any_gates: bool = False  # continue runs of dead processes also if they live under other gates
-    on_workers: bool = False  # unless the agent type says where its subagents run
+    runs: str = "here"  # or "workers" or "git", unless the agent type says where its subagents run
     claims: Claims | None = None  # this process is a worker: it runs what sessions elsewhere have started
+    folder: SlotFolder | None = None  # of a worker for a project in git
 
 
 class ConcurrencySlots:

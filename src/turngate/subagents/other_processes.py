@@ -8,10 +8,6 @@ from turngate.subagents.lifecycle import ChangeListeners
 from turngate.subagents.registry import Registry
 
 
-def is_for_workers(run: SubagentRun) -> bool:
-    return "workers" in run.launch
-
-
 class RunsElsewhere:
     """The process that runs them puts their results into the registry, where this session finds them."""
 
@@ -40,7 +36,7 @@ class RunsElsewhere:
         unfinished = registry.read("unfinished", self._session_id)
         others = [run for run in unfinished if run.owner != owner and is_own(run)]
         self._places = registry.living({run.owner for run in others}) if others else {}
-        return [run for run in others if run.owner in self._places or is_for_workers(run)]
+        return [run for run in others if run.owner in self._places or run.is_for_workers]
 
     def update(self, runs: Sequence[SubagentRun]) -> None:
         """Notify the agents whose subagents are no longer run elsewhere, and the user of those that are."""
@@ -52,6 +48,11 @@ class RunsElsewhere:
                 self._listeners.notify(run)
         self._report([run for run in runs if run.chain not in self._reported])
 
+    def ended(self, runs: Sequence[SubagentRun]) -> list[SubagentRun]:
+        """Return the runs on workers that were among them until now."""
+        chains = {run.chain for run in runs}
+        return [run for run in self._runs.values() if run.is_for_workers and run.chain not in chains]
+
     def add(self, run: SubagentRun) -> None:
         """Add a run for workers that was registered just now."""
         self._runs[run.chain] = run
@@ -62,10 +63,10 @@ class RunsElsewhere:
 
     def _report(self, runs: Sequence[SubagentRun]) -> None:
         for run in runs:
-            if is_for_workers(run) and run.error:
+            if run.is_for_workers and run.error:
                 self._reported.add(run.chain)
                 self._notice(f"subagent {run.name} waits for another worker: {run.error}")
-        runs = [run for run in runs if self._places.get(run.owner) is not None and not is_for_workers(run)]
+        runs = [run for run in runs if self._places.get(run.owner) is not None and not run.is_for_workers]
         if not runs:
             return  # or another process is adopting those of a dead one in this moment
         self._reported.update(run.chain for run in runs)

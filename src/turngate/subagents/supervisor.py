@@ -15,17 +15,20 @@ from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, 
 from turngate.core.text import printable
 from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import RegistryError, TurngateError, UsageError
+from turngate.gates.recorded_trees import NoTree
 from turngate.settings.agent_types import AgentType
 from turngate.state.paths import main_transcript_path
+from turngate.subagents.git_files import send_files
 from turngate.subagents.host import SubagentHost, subagent_transcript_path
 from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
-from turngate.subagents.other_processes import RunsElsewhere, is_for_workers
+from turngate.subagents.other_processes import RunsElsewhere
 from turngate.subagents.recorded_gates import gates_of, left_notice, why_left
 from turngate.subagents.registry import AbandonedRuns, Registry, RegistryWorker, registry_exists
 from turngate.subagents.registry.store import BEAT_S, HELD_S
 from turngate.subagents.registry.table import new_id
 from turngate.subagents.steering import check_steer, request_steer
+from turngate.subagents.stored_transcript import StoredTranscript
 from turngate.subagents.workers import project_label, why_here
 
 KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end
@@ -127,6 +130,7 @@ class Supervisor:
             announcer=self._options.announcer,
             trace=self._trace,
             will_take_turn=self._will_take_turn,
+            folder=self._options.folder,
         )
 
     def _notice_from_thread(self) -> Callable[[str], None]:
@@ -194,9 +198,9 @@ class Supervisor:
         """
         if depth > self.limits.depth:
             raise UsageError(f"depth {depth} is too deep for a subagent; the limit is {self.limits.depth}")
-        workers = self._workers_for(agent_type, depth, is_resumed=bool(resume))
-        context = await self.connect()
         run_id, agent_id, now = new_id(), resume or f"a{new_id()[:16]}", time.time()
+        workers = await self._workers_for(run_id, agent_type, depth, is_resumed=bool(resume))
+        context = await self.connect()
         run = SubagentRun(
             id=run_id,
             chain=run_id,
@@ -224,17 +228,25 @@ class Supervisor:
         )
         return await self._register_or_kill(context, run)
 
-    def _workers_for(self, name: str, depth: int, *, is_resumed: bool) -> dict[str, Any]:
-        """Return the field of `launch` by which workers may claim the subagent; empty: it runs here."""
-        agent_type = self.agent_types.get(name) or AgentType(name)
-        place = agent_type.runs or ("workers" if self._options.on_workers else "here")
+    async def _workers_for(self, chain: str, name: str, depth: int, *, is_resumed: bool) -> dict[str, Any]:
+        """Return the fields of `launch` by which workers may claim the subagent; empty: it runs here."""
+        agent_type, world = self.agent_types.get(name) or AgentType(name), self.host.world
+        place = agent_type.runs or self._options.runs
         if place == "here" or depth > 1:  # one below another runs where that one does
             return {}
-        if why := why_here(self.host, agent_type, self._setting, is_resumed=is_resumed):
+        fields: dict[str, Any] = {}
+        why = why_here(self.host, agent_type, self._setting, place, is_resumed=is_resumed)
+        label = project_label(world)
+        if not why and place == "git":
+            try:
+                label, fields["git"] = await run_in_thread(send_files, world.project, self.state, chain)
+            except NoTree as error:
+                why = str(error)
+        if why:
             self._notice_once(f"subagents of the type {name} run here and not on workers: {why}")
             return {}
-        labels = [project_label(self.host.world), *agent_type.labels]
-        return {"workers": {"labels": labels, "at_once": self.limits.at_once}}
+        labels = [label, *agent_type.labels]
+        return {**fields, "workers": {"labels": labels, "at_once": self.limits.at_once}}
 
     async def _register_or_kill(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
         """Register a run; if the caller is cancelled meanwhile, the run may exist already and is killed."""
@@ -254,7 +266,7 @@ class Supervisor:
                 partial(context.registry.register, run, may_run=may_run, max_running=self.limits.on_machine)
             )
         self._trace("registered", run)
-        if is_for_workers(run):
+        if run.is_for_workers:
             self.elsewhere.add(run)
             self.watch()
             await self._notice_missing_worker(context, run)
@@ -303,7 +315,7 @@ class Supervisor:
                 continue
             if last is None:
                 raise UsageError(f"there is no run {chain}")
-            if not (is_for_workers(last) and last.state in (*LIVING_STATES, "final")):
+            if not (last.is_for_workers and last.state in (*LIVING_STATES, "final")):
                 return last
             await self.elsewhere.wait_for_end(chain)
 
@@ -566,6 +578,10 @@ class Supervisor:
         if self.elsewhere.has_others_than(runs):
             await self.recover_and_notify()
             runs = await context.call(read)
+        for run in self.elsewhere.ended(runs):
+            transcript = StoredTranscript(context.registry, self.host.transcript_path(run))
+            with contextlib.suppress(OSError):  # the registry has the result
+                await context.call(partial(transcript.fetch, run, exact=False))
         self.elsewhere.update(runs)
 
     async def _watch_for_dead_owners(self, abandoned: AbandonedRuns) -> None:

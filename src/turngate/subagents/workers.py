@@ -17,12 +17,16 @@ def project_label(world: World) -> str:
     return world.location if world.machine else f"{socket.gethostname()}:{world.project}"
 
 
-def why_here(host: SubagentHost, agent_type: AgentType, registry: str | None, *, is_resumed: bool) -> str:
+def why_here(
+    host: SubagentHost, agent_type: AgentType, registry: str | None, place: str, *, is_resumed: bool
+) -> str:
     """Return why subagents of this type cannot run on a worker, or "" if they can."""
     if not registry_url(registry):
         return "the registry is a file; set TURNGATE_REGISTRY to the URL of a database"
     if host.world.in_hook:
         return "this session was started from a hook"
+    if place == "git" and host.world.machine:
+        return "the project is on another machine, which workers reach over SSH: use `workers` and not `git`"
     if is_resumed:
         return "the conversation of one that is resumed is on this machine"
     if agent_type.stages:

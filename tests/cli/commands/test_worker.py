@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -56,6 +57,7 @@ def until(process: Program, text: str) -> str:
     assert process.stderr is not None
     seen = ""
     while text not in seen:
+        assert select.select([process.stderr], [], [], HANG_TIMEOUT_S)[0], seen
         line = os.read(process.stderr.fileno(), 65536).decode()
         assert line, seen
         seen += line
@@ -193,6 +195,38 @@ def test_a_killed_worker_is_replaced_by_another(
     )
 
 
+def test_the_next_worker_has_the_conversation_and_the_session_gets_a_copy(
+    project: Path,
+    registry: Registry,
+    postgres: PostgresServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each process has a state folder of its own, as on three machines."""
+    gate(project, "test -e done || { echo more >&2; exit 2; }")
+    model = script(project, main=[TASK, "home"], sub=["first", {"text": "late", "delay": HANG_TIMEOUT_S}])
+    words = run_words(model, "--trust")
+    monkeypatch.setenv("TURNGATE_STATE", str(tmp_path / "one"))
+    with worker(project, "--trust") as first:
+        monkeypatch.setenv("TURNGATE_STATE", str(tmp_path / "session"))
+        with start_in_project(project, *words) as session:
+            until(first, "redirected")
+            wait_for(registry, "replaced", "running")
+            first.kill()
+            script(project, sub=["second"])
+            (project / "done").touch()
+            monkeypatch.setenv("TURNGATE_STATE", str(tmp_path / "two"))
+            with postgres.leases_of_dead_processes_lapse(), worker(project, "--trust") as second:
+                assert result_of(session)["result"] == "home"
+                until(second, "ended ")
+    [copy] = (tmp_path / "session").glob("sessions/*/subagents/*.jsonl")
+    [original] = (tmp_path / "two").glob("sessions/*/subagents/*.jsonl")
+    messages = [json.loads(line).get("message", {}).get("content") for line in copy.read_text().splitlines()]
+    texts = [each[0].get("text") if isinstance(each, list) else each for each in messages]
+    assert [text for text in texts if text in ("count", "first", "second")] == ["count", "first", "second"]
+    assert original.read_text().startswith(copy.read_text())
+
+
 def test_a_worker_drains_and_gives_back_what_does_not_end_in_time(project: Path, registry: Registry) -> None:
     model = script(project, main=[TASK, "home"], sub=[{"text": "late", "delay": HANG_TIMEOUT_S}])
     words = run_words(model)
@@ -237,7 +271,7 @@ def test_python_gates_stay_with_their_session(project: Path, registry: Registry,
     async def play() -> TurnResult:
         settings = Settings(rules=(Rule("SubagentStop", CallbackHook(allow, name="mine")),))
         model = ScriptedModel({"main": [TASK, "home"], "sub": ["counted"]})
-        options = SubagentOptions(on_workers=True)
+        options = SubagentOptions(runs="workers")
         async with Session(
             str(project), model, settings, state=str(tmp_path / "s"), children=options
         ) as session:

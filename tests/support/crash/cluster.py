@@ -25,6 +25,7 @@ from tests.support.crash.workers import (
     EchoModel,
     start_subagent,
 )
+from tests.support.servers.cutting_proxy import CuttingProxy
 from tests.support.servers.postgres import REGISTRY, PostgresServer, postgres_server
 from turngate.agent.session import Session
 from turngate.core.conversation.subagent_run import OPEN_STATES, SubagentRun
@@ -48,6 +49,7 @@ FOREGROUND_EVERY = 3
 ANSWER_S = 0.5  # so that many attempts are interrupted
 SAMPLE_S = 0.1
 SERVER_LIFE_S = 15.0
+CUT_EVERY_S = 4.0
 
 
 @dataclass
@@ -61,6 +63,8 @@ class ClusterTotals:
     kills_of_workers: int = 0
     stops_of_workers: int = 0  # for longer than the lease
     kills_of_the_server: int = 0
+    cuts: int = 0  # of all connections of workers and parents
+    connections_cut: int = 0
     recoveries: int = 0  # of runs that are still in the registry at the end of a batch
     takeovers: list[float] = field(default_factory=list)  # seconds, with a lease of LEASE_S
     wrong: list[str] = field(default_factory=list)
@@ -88,7 +92,11 @@ def run_cluster(
     programs: Path, folder: str, runs: int, *, batch: int, progress: Callable[[ClusterTotals], None]
 ) -> ClusterTotals:
     totals, started = ClusterTotals(), time.monotonic()
-    with postgres_server(programs) as server, _Cluster(server, folder, totals) as cluster:
+    with (
+        postgres_server(programs) as server,
+        _proxy(server) as proxy,
+        _Cluster(server, proxy, folder, totals) as cluster,
+    ):
         while totals.runs < runs:
             name = f"p{totals.runs}"
             size = min(batch, runs - totals.runs)
@@ -100,11 +108,19 @@ def run_cluster(
     return totals
 
 
-class _Cluster:
-    """Starts the workers again as often as they are killed."""
+def _proxy(server: PostgresServer) -> CuttingProxy:
+    socket = f".s.PGSQL.{server.port}"
+    (server.folder / "proxy").mkdir()
+    return CuttingProxy(server.folder / "proxy" / socket, server.folder / socket)
 
-    def __init__(self, server: PostgresServer, folder: str, totals: ClusterTotals) -> None:
-        self._server, self._folder, self._totals = server, folder, totals
+
+class _Cluster:
+    """Starts the workers again as often as they are killed; they and the parents use the server behind a proxy."""
+
+    def __init__(
+        self, server: PostgresServer, proxy: CuttingProxy, folder: str, totals: ClusterTotals
+    ) -> None:
+        self._server, self._proxy, self._folder, self._totals = server, proxy, folder, totals
         self._workers: list[subprocess.Popen[bytes]] = []
         self._killed: dict[int, float] = {}  # when, by process
         self._stopped: dict[int, float] = {}  # until when
@@ -121,14 +137,15 @@ class _Cluster:
 
     def _start(self, role: str, name: str, subagents: int) -> "subprocess.Popen[bytes]":
         words = ["-m", "tests.support.crash.cluster", role, self._folder, name, str(subagents)]
-        environ = {**os.environ, "TURNGATE_REGISTRY": self._server.url(), "HOME": self._folder}
+        url = self._server.url().replace(f"host={self._server.folder}", f"host={self._server.folder}/proxy")
+        environ = {**os.environ, "TURNGATE_REGISTRY": url, "HOME": self._folder}
         with open(os.path.join(self._folder, f"{role}.log"), "ab") as log:
             return subprocess.Popen([sys.executable, *words], env=environ, stdout=log, stderr=log)
 
     def run_batch(self, spec: ParentSpec, progress: Callable[[], None]) -> None:
         parent = self._start("parent", spec.session, spec.subagents)
         self._server_dies = time.monotonic() + random.uniform(2, SERVER_LIFE_S)
-        next_fault = time.monotonic() + 2
+        next_fault = next_cut = time.monotonic() + 2
         try:
             while parent.poll() is None:
                 time.sleep(SAMPLE_S)
@@ -138,6 +155,10 @@ class _Cluster:
                 now = time.monotonic()
                 if now > self._server_dies:
                     self._kill_server()
+                if now > next_cut:
+                    self._totals.cuts += 1
+                    self._totals.connections_cut += self._proxy.cut()
+                    next_cut = now + random.uniform(0, 2 * CUT_EVERY_S)
                 if now > next_fault:
                     self._disturb_worker()
                     next_fault = now + random.uniform(0.5, 3)
@@ -185,7 +206,8 @@ class _Cluster:
     def _sample(self) -> None:
         with self._server.connect(REGISTRY) as db:
             rows = db.execute(
-                "SELECT owner, parent, o.id IS NOT NULL AND o.seen > now() - make_interval(secs => %s), state "
+                # Not `now()`: it may be earlier than what the query sees, such as claims after a lease has lapsed.
+                "SELECT owner, parent, o.id IS NOT NULL AND o.seen > clock_timestamp() - make_interval(secs => %s), state "
                 "FROM turngate.runs LEFT JOIN turngate.owners o ON o.id = owner "
                 "WHERE state NOT IN ('done', 'replaced', 'given_up')",
                 [LEASE_S],
@@ -256,7 +278,7 @@ async def _work(spec: ParentSpec) -> None:
 
 
 async def _run_parent(spec: ParentSpec) -> None:
-    async with _session(spec, spec.state, SubagentOptions(limits=LIMITS, on_workers=True)) as session:
+    async with _session(spec, spec.state, SubagentOptions(limits=LIMITS, runs="workers")) as session:
         await session.open()
         foreground = {*spec.foreground_labels}
         while missing := await _missing(session, spec):

@@ -95,6 +95,10 @@ class SubagentRun:
         return self.outcome == "ok"
 
     @property
+    def is_for_workers(self) -> bool:
+        return "workers" in self.launch
+
+    @property
     def blocked_by(self) -> tuple[str, ...]:
         """Return the names of the hooks because of which the subagent ended as capped, stalled or halted."""
         return tuple(map(str, self.guard.get("blocked_by", ())))

@@ -36,6 +36,8 @@ CREATE TABLE IF NOT EXISTS turngate.runs (
   project text GENERATED ALWAYS AS (launch::jsonb ->> 'project') STORED,
   labels jsonb GENERATED ALWAYS AS (launch::jsonb -> 'workers' -> 'labels') STORED,
   at_once integer GENERATED ALWAYS AS ((launch::jsonb -> 'workers' ->> 'at_once')::integer) STORED);
+CREATE TABLE IF NOT EXISTS turngate.transcripts (
+  chain text REFERENCES turngate.runs ON DELETE CASCADE, start bigint, part text NOT NULL, PRIMARY KEY (chain, start));
 {"".join(f"ALTER TABLE turngate.runs ADD COLUMN IF NOT EXISTS {postgres_definition(name)};" for name in COLUMNS)}
 {INDEXES.replace(" ON runs ", " ON turngate.runs ")}
 CREATE INDEX IF NOT EXISTS claimable ON turngate.runs (created, id) WHERE labels IS NOT NULL AND {IS_OPEN};
@@ -78,6 +80,7 @@ CREATE OR REPLACE TRIGGER notify_change AFTER INSERT OR UPDATE ON turngate.runs
   FOR EACH ROW EXECUTE FUNCTION turngate.notify_change();
 """
 
+_SEES_RUN = "EXISTS (SELECT FROM turngate.runs WHERE id = chain)"
 _POLICIES = (
     # A login sees what it has registered; workers, what is for workers. Each login may see which owners live.
     f"own_runs ON turngate.runs TO {SESSION_ROLE} USING (login = session_user)",
@@ -86,6 +89,8 @@ _POLICIES = (
     f"replace_for_workers ON turngate.runs FOR INSERT TO {WORKER_ROLE} WITH CHECK (labels IS NOT NULL AND replaces != '')",
     f"read_owners ON turngate.owners FOR SELECT TO {SESSION_ROLE}, {WORKER_ROLE} USING (true)",
     f"own_sessions ON turngate.owners TO {SESSION_ROLE} USING (login = session_user AND slots = 0)",
+    # Those of runs that the login sees.
+    f"own_transcripts ON turngate.transcripts TO {SESSION_ROLE}, {WORKER_ROLE} USING ({_SEES_RUN})",
     f"own_workers ON turngate.owners TO {WORKER_ROLE} USING (login = session_user)",
 )
 RIGHTS = f"""
@@ -94,10 +99,12 @@ GRANT USAGE ON SCHEMA turngate TO {SESSION_ROLE}, {WORKER_ROLE};
 GRANT SELECT ON ALL TABLES IN SCHEMA turngate TO {SESSION_ROLE}, {WORKER_ROLE};
 GRANT INSERT ({", ".join(COLUMNS)}), UPDATE ({_CHANGED}) ON turngate.runs TO {SESSION_ROLE}, {WORKER_ROLE};
 GRANT DELETE ON turngate.runs TO {SESSION_ROLE};
+GRANT INSERT ON turngate.transcripts TO {WORKER_ROLE};
 GRANT INSERT (id, host, version, slots, labels), UPDATE (seen), DELETE ON turngate.owners
   TO {SESSION_ROLE}, {WORKER_ROLE};
 ALTER TABLE turngate.runs ENABLE ROW LEVEL SECURITY;
 ALTER TABLE turngate.owners ENABLE ROW LEVEL SECURITY;
+ALTER TABLE turngate.transcripts ENABLE ROW LEVEL SECURITY;
 {"".join(f"DROP POLICY IF EXISTS {each.partition(' TO ')[0].partition(' FOR ')[0]};" for each in _POLICIES)}
 {"".join(f"CREATE POLICY {each};" for each in _POLICIES)}
 """

@@ -183,6 +183,15 @@ class Registry:
         given_up = self._rows(sql.DELETE_GIVEN_UP, retention=retention + GIVEN_UP_RETENTION_S)
         return len(finished) + len(given_up)
 
+    # Transcripts of subagents on workers, which need PostgreSQL
+
+    def add_transcript(self, run: SubagentRun, start: int, part: str) -> None:
+        """Add what follows after `start` bytes, unless another owner has the run."""
+        self._rows(sql.ADD_TRANSCRIPT, id=run.id, owner=run.owner, start=start, part=part)
+
+    def read_transcript(self, chain: str) -> str:
+        return "".join(row["part"] for row in self._rows(sql.READ_TRANSCRIPT, chain=chain))
+
     # Statements
 
     def _run(self, statement: str, **values: object) -> SubagentRun | None:

@@ -207,6 +207,13 @@ HAS_OPEN_RUNS = f"SELECT 1 FROM $runs WHERE owner = $owner AND {IS_OPEN} LIMIT 1
 RELEASE_SLOTS = f"""\
 UPDATE $runs SET state = 'waiting' WHERE owner = $owner AND state = 'running' AND {IS_OPEN} RETURNING id"""
 
+# Transcripts of subagents on workers. The row is locked, so that no other worker takes it in between.
+
+ADD_TRANSCRIPT = """\
+INSERT INTO turngate.transcripts (chain, start, part) SELECT chain, $start, $part FROM $runs
+WHERE id = $id AND owner = $owner FOR UPDATE ON CONFLICT DO NOTHING RETURNING chain"""
+READ_TRANSCRIPT = "SELECT part FROM turngate.transcripts WHERE chain = $chain ORDER BY start"
+
 # Queries and deletion
 
 _UNFINISHED = (

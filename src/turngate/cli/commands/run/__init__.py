@@ -88,9 +88,10 @@ Exit codes:
     )
     add(
         "--subagents",
-        choices=["here", "workers"],
+        choices=["here", "workers", "git"],
         default="here",
-        help="where subagents run, unless their agent type says where: in this process (default), or on `turngate worker`s",
+        help="where subagents run, unless their agent type says where: in this process (default), on `turngate worker`s "
+        "with the same project, or on workers with a clone of its git remote",
     )
     add_hook_options(parser)
     add("--no-hooks", action="store_true", help="run no hooks at all")

@@ -98,9 +98,9 @@ def _session_factory(
     options: argparse.Namespace, world: World, settings: Settings, folders: list[str]
 ) -> Callable[..., Session]:
     """Return a function that makes the session of the command line; its caller adds the event handlers."""
-    if options.subagents == "workers" and not registry_url(settings.registry):
+    if options.subagents != "here" and not registry_url(settings.registry):
         raise UsageError(
-            "--subagents workers needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
+            f"--subagents {options.subagents} needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
         )
     with show_if_slow("loading the model"):
         model = find_model(options.model or settings.model, settings)
@@ -120,7 +120,7 @@ def _session_factory(
         trust=options.trust,
         plugins=load_plugins(settings.plugins),
         models=lambda name: find_model(name, settings),
-        children=SubagentOptions(on_workers=options.subagents == "workers"),
+        children=SubagentOptions(runs=options.subagents),
     )
 
 

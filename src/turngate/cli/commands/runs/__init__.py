@@ -35,7 +35,6 @@ from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import own_sequence
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import UsageError
-from turngate.subagents.other_processes import is_for_workers
 from turngate.subagents.registry import Registry
 from turngate.subagents.steering import check_steer, request_steer
 
@@ -280,7 +279,7 @@ def _kill(options: argparse.Namespace) -> int:
     with existing_registry() as registry:
         killed = _kill_all(registry, options.id) if options.every else _kill_one(registry, options.id)
         living = registry.living({run.owner for run in killed})
-        left = [run for run in killed if run.owner not in living and not is_for_workers(run)]
+        left = [run for run in killed if run.owner not in living and not run.is_for_workers]
     for run in sorted(killed, key=lambda run: (run.depth, run.created)):
         print(f"killed  {run.chain[:8]}  {SubagentSummary((run,)).title}")
     if left:

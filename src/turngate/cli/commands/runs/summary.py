@@ -18,7 +18,6 @@ from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import OTHER_STATE_FOLDER, state_folder
-from turngate.subagents.other_processes import is_for_workers
 from turngate.subagents.registry import Registry, registry_exists
 
 MIN_ID_CHARS = 8
@@ -121,7 +120,7 @@ def summarize(registry: Registry) -> list[SubagentSummary]:
 def _place(chain: SubagentSummary, living: Mapping[str, str | None]) -> SubagentSummary:
     if not chain.is_open or (place := living.get(chain.last.owner)):
         return replace(chain, where=place if chain.is_open and place else "")
-    if is_for_workers(chain.last):
+    if chain.last.is_for_workers:
         return replace(chain, where="workers")  # it waits for one
     return replace(chain, left=chain.last.owner not in living)
 

@@ -22,7 +22,8 @@ to finish (--drain), and give back those that do not."""
 Examples:
   turngate worker --slots 4                                  in this project's folder
   turngate worker --label gpu --project ssh://me@build/srv/app
-  turngate run --subagents workers -p '…'                    a session whose subagents run on workers
+  turngate worker --slots 4 --project git@host:app.git       each subagent in a work tree of a clone
+  turngate run --subagents workers -p '…'                    a session whose subagents run on workers; `git`: on a clone
 
 Exit codes:
   0   drained: after SIGTERM every subagent has ended
@@ -40,7 +41,12 @@ Exit codes:
         metavar="L",
         help="also claim subagents whose agent type asks for this label; may be repeated",
     )
-    add("--project", metavar="DIR", help=f"{PROJECT_HELP}, or ssh://[user@]host[:port]/path")
+    add(
+        "--project",
+        metavar="DIR",
+        help=f"{PROJECT_HELP}, or ssh://[user@]host[:port]/path, or the URL of a git repository: one that ends with .git or "
+        "begins with https:// or user@host:",
+    )
     add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE (default: the model each subagent had)")
     add("--settings", metavar="S", help="extra settings, as for `turngate run`: a file or inline JSON")
     add(

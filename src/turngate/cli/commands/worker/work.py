@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,7 @@ from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.cli.commands.run.session import find_model
 from turngate.cli.console.conversation_text import counted, format_notice, format_redirect
+from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_loop
 from turngate.cli.project import project_folder
 from turngate.cli.workspace import connect, load_given_settings
@@ -29,15 +31,23 @@ from turngate.plugins.handlers import load_plugins
 from turngate.ports import World
 from turngate.settings.load import report_unreachable
 from turngate.shells.local import LocalShell
+from turngate.state.paths import state_folder
+from turngate.subagents.git_files import SlotFolder, git_label, is_git_url, open_slots
 from turngate.subagents.limits import Claims, SubagentOptions, limits_from
 from turngate.subagents.workers import project_label
 
 
 def run_worker(options: argparse.Namespace) -> int:
-    options.plugin_dir, is_remote = [], (options.project or "").startswith("ssh://")
-    here = None if is_remote else World(LocalShell(), project_folder(options.project, options.dialect))
-    worker = _Worker(options)
-    run_loop(worker.run(here), worker.on_signal)
+    options.plugin_dir = []
+    place, worker = options.project or "", _Worker(options)
+    places: list[tuple[World, SlotFolder | None]] = []
+    if is_git_url(place):
+        with show_if_slow(f"getting the files of {git_label(place)}"):
+            slots = open_slots(place, state_folder(), options.slots)
+        places = [(World(LocalShell(), slot.folder), slot) for slot in slots]
+    elif not place.startswith("ssh://"):
+        places = [(World(LocalShell(), project_folder(options.project, options.dialect)), None)]
+    run_loop(worker.run(places), worker.on_signal)
     return 128 + worker.signal if worker.signal else 0
 
 
@@ -55,13 +65,17 @@ class _Worker:
             self.signal = number
             self._stop.set()
 
-    async def run(self, here: World | None) -> None:
+    async def run(self, places: Sequence[tuple[World, SlotFolder | None]]) -> None:
+        """Offer each place to the sessions; without one, the location over SSH."""
         async with AsyncExitStack() as stack:
-            world = here or await connect(self._options.project)
-            await stack.enter_async_context(world)
-            host = await world.call(report_unreachable(world.files)(partial(self._new_host, world)))
+            hosts: list[AgentSession] = []
+            for world, slot in places or [(await connect(self._options.project), None)]:
+                await stack.enter_async_context(world)
+                make = report_unreachable(world.files)(partial(self._new_host, world, slot))
+                hosts.append(await world.call(make))
+                stack.push_async_callback(finish_despite_cancel, hosts[-1].close_unopened())
             ended = asyncio.create_task(self._stop.wait())
-            work = asyncio.create_task(self._work(host))
+            work = asyncio.create_task(self._work(hosts))
             try:
                 await asyncio.wait({ended, work}, return_when=asyncio.FIRST_COMPLETED)
                 if work.done():
@@ -70,14 +84,15 @@ class _Worker:
                 work.cancel()
                 await asyncio.wait({work})
                 ended.cancel()
-                await finish_despite_cancel(host.close_unopened())
 
-    def _new_host(self, world: World) -> AgentSession:
+    def _new_host(self, world: World, slot: SlotFolder | None) -> AgentSession:
         options, settings = self._options, load_given_settings(self._options, world)
         for problem in settings.not_loaded:
             _say(f"! {problem}" + (f"\n  → {problem.hint}" if problem.hint else ""))
         is_open = options.permission_mode == "bypassPermissions"
-        claims = Claims(slots=options.slots, labels=(project_label(world), *options.label))
+        labels = (slot.label if slot else project_label(world), *options.label)
+        claims = Claims(slots=1 if slot else options.slots, labels=labels)
+        limits = replace(limits_from(settings), depth=0)
         session = Session(
             world,
             find_model(options.model or settings.model, settings),
@@ -87,20 +102,20 @@ class _Worker:
             permission_mode=options.permission_mode,
             allow=TOOL_NAMES if is_open else (),
             trust=options.trust,
-            children=SubagentOptions(limits=replace(limits_from(settings), depth=0), claims=claims),
+            children=SubagentOptions(limits=limits, claims=claims, folder=slot),
             plugins=load_plugins(settings.plugins),
             models=None if options.model else lambda name: find_model(name or settings.model, settings),
         )
         return session._agent  # noqa: SLF001 - only its parts are used
 
-    async def _work(self, host: AgentSession) -> None:
-        options, supervisor = self._options, host.subagents
-        await supervisor.connect()
-        where = host.resources.world.location
+    async def _work(self, hosts: Sequence[AgentSession]) -> None:
+        options = self._options
+        await asyncio.gather(*(host.subagents.connect() for host in hosts))
+        where = ", ".join(host.resources.world.location for host in hosts)
         _say(f"worker ready: {counted(options.slots, 'slot')} for {where}; SIGTERM drains, Ctrl-C ends it")
         await self._drain.wait()
         _say(f"draining: no more subagents are claimed; those that run have {options.drain:g} s")
-        if not await supervisor.drain(options.drain):
+        if not all(await asyncio.gather(*(host.subagents.drain(options.drain) for host in hosts))):
             self.signal = signal.SIGTERM
 
 

@@ -1,0 +1,193 @@
+"""The files of a project in git: a commit on a ref of the remote takes them from a session to a worker, and back.
+
+The remote gets `refs/turngate/CHAIN` when a subagent is registered, and again at each end of its work. No branch, index or
+work tree of a session changes; to take over what a subagent has changed is left to its parent or the user.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import itertools
+import os
+import re
+import shutil
+import subprocess
+from contextlib import AbstractContextManager, suppress
+
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.text import one_line
+from turngate.errors import UsageError
+from turngate.gates.local_tree_state import repository_top
+from turngate.gates.recorded_trees import NoTree, Repository, open_repository
+from turngate.project.git import run_git
+from turngate.project.safe_paths import real_path
+from turngate.state.files import make_private_dir, wait_for_lock
+
+REMOTE = "origin"
+TRANSFER_TIMEOUT_S = 120.0
+CLONE_TIMEOUT_S = 3600.0
+_ATTEMPTS = 3  # to take over a ref that its earlier worker is writing
+
+
+def git_label(url: str) -> str:
+    """Return the label of a project in git, by the URL of its remote without a password."""
+    return "git:" + re.sub(r"://[^/@]*@", "://", url).rstrip("/").removesuffix(".git")
+
+
+def is_git_url(place: str) -> bool:
+    """Return whether the project of a worker is a repository, and not a folder or a location over SSH."""
+    return place.endswith(".git") or bool(re.match(r"(https?|git|file)://|[^/:]+@[^/:]+:", place))
+
+
+def send_files(project: str, state: str, chain: str) -> tuple[str, str]:
+    """Push the files of a session's project as they are now; return the label of the project, and the commit. Raises NoTree."""
+    top = repository_top(project)
+    if top is None or real_path(project) != real_path(top):
+        raise NoTree("the project is not the top folder of a git repository")
+    with open_repository(top, TRANSFER_TIMEOUT_S) as repository:
+        url = os.fsdecode(repository.git("remote", "get-url", REMOTE, may_fail=True)).strip()
+        if not url:
+            raise NoTree(f"its git repository has no remote {REMOTE}")
+        commit = repository.store(state, f"Subagent {chain}: the files at its start")
+        _push(repository, url, f"{commit}:{_ref(chain)}")
+        return git_label(url), commit
+
+
+def _ref(chain: str) -> str:
+    return f"refs/turngate/{chain}"
+
+
+def _push(repository: Repository, url: str, update: str, *options: str) -> None:
+    repository.remote("push", "--quiet", *options, url, update)
+
+
+class SlotFolder:
+    """The folder of a slot, which has the files of one subagent at a time. Its methods block."""
+
+    def __init__(self, folder: str, url: str, state: str) -> None:
+        self.folder, self.label, self.lock = folder, git_label(url), asyncio.Lock()
+        self._url, self._state = url, state
+        self._commit = ""  # of the subagent's files, as they are on the remote
+
+    def fetch(self, run: SubagentRun) -> None:
+        """Let the folder have the files of a subagent, as they were at its start or its last end. Raises NoTree.
+
+        After a takeover another commit replaces the one of the earlier worker, whose late push is then refused.
+        """
+        with self._open() as repository:
+            for attempt in range(_ATTEMPTS):
+                head = repository.find("HEAD")
+                repository.plain("update-ref", "refs/heads/known", head)  # less is sent
+                repository.remote(
+                    "fetch", "--quiet", "--no-tags", self._url, f"+{_ref(run.chain)}:refs/heads/fetched"
+                )
+                self._commit = repository.plain("rev-parse", "refs/heads/fetched").decode().strip()
+                repository.git("update-ref", "--no-deref", "HEAD", head)  # no branch of an earlier subagent
+                repository.check_out(self._commit)
+                try:
+                    if run.recoveries:
+                        self._replace(repository, run)
+                except NoTree:
+                    if attempt == _ATTEMPTS - 1:
+                        raise
+                else:
+                    break
+
+    def push(self, run: SubagentRun) -> str:
+        """Push the files as the subagent has left them. Return what is wrong, or ""."""
+        try:
+            with self._open() as repository:
+                self._replace(repository, run)
+        except NoTree as error:
+            return f"the files that it has changed could not be sent, and are still in {self.folder}: {error}"
+        return ""
+
+    def changes(self, run: SubagentRun) -> str:
+        """Return the text that tells the parent where the changes are, or "" if there are none."""
+        start, ref = run.launch.get("git"), _ref(run.chain)
+        with suppress(NoTree), self._open() as repository:
+            one, other = (repository.plain("rev-parse", f"{each}^{{tree}}") for each in (start, self._commit))
+            if one == other:
+                return ""
+        return (
+            f"\n\n[The subagent worked on a copy of the project's files. What it has changed is not in this folder, but in the commit "
+            f"{ref} of the git remote {REMOTE}: `git fetch {REMOTE} {ref}`, then `git diff {start} FETCH_HEAD`.]"
+        )
+
+    def remove(self, run: SubagentRun) -> None:
+        """Remove the ref of a subagent that has changed nothing."""
+        with suppress(NoTree), self._open() as repository:
+            _push(repository, self._url, f":{_ref(run.chain)}")
+
+    def _open(self) -> AbstractContextManager[Repository]:
+        return open_repository(self.folder, TRANSFER_TIMEOUT_S, index=f"{self.folder}.index")
+
+    def _replace(self, repository: Repository, run: SubagentRun) -> None:
+        commit = repository.store(self._state, f"Subagent {run.chain}, by {run.owner}")
+        _push(
+            repository,
+            self._url,
+            f"{commit}:{_ref(run.chain)}",
+            f"--force-with-lease={_ref(run.chain)}:{self._commit}",
+        )
+        self._commit = commit
+
+
+def open_slots(url: str, state: str, count: int) -> list[SlotFolder]:
+    """Clone a repository, or bring the clone up to date, and return a work tree of it for each slot. Raises UsageError."""
+    clone = os.path.join(state, "clones", hashlib.sha256(url.encode()).hexdigest()[:16])
+    make_private_dir(os.path.dirname(clone))
+    fd = _lock_file(clone)
+    try:
+        wait_for_lock(fd, clone, CLONE_TIMEOUT_S)
+        if not os.path.isdir(clone):
+            shutil.rmtree(f"{clone}.new", ignore_errors=True)  # of a process that was killed
+            _git(os.path.dirname(clone), "clone", "--quiet", "--", url, f"{clone}.new")
+            os.rename(f"{clone}.new", clone)
+        _git(clone, "fetch", "--quiet", url, "HEAD")
+        commit = _git(clone, "rev-parse", "FETCH_HEAD")
+        _git(clone, "checkout", "--quiet", "--force", "--detach", commit)
+        free = (folder for number in itertools.count(1) if _is_free(folder := f"{clone}-{number}"))
+        return [_open_slot(clone, folder, commit, url, state) for folder in itertools.islice(free, count)]
+    except OSError as error:
+        raise UsageError(f"the clone {clone} cannot be used: {error}") from None
+    finally:
+        os.close(fd)
+
+
+def _lock_file(path: str) -> int:
+    return os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _is_free(folder: str) -> bool:
+    """Return whether no process uses a slot; if so, this one does until it ends."""
+    fd = _lock_file(folder)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return False
+    return True
+
+
+def _open_slot(clone: str, folder: str, commit: str, url: str, state: str) -> SlotFolder:
+    if os.path.isdir(folder):
+        _git(folder, "checkout", "--quiet", "--force", "--detach", commit)
+    else:
+        _git(clone, "worktree", "add", "--quiet", "--force", "--detach", folder, commit)
+    return SlotFolder(folder, url, state)
+
+
+def _git(folder: str, *words: str) -> str:
+    """Return what git prints, with the settings of the user. Raises UsageError."""
+    environ = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = run_git(folder, *words, timeout=CLONE_TIMEOUT_S, environ=environ)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"git {words[0]} in {folder} failed: {error}") from None
+    if done.returncode:
+        why = one_line(done.stderr.decode("utf-8", "replace"), 200)
+        raise UsageError(
+            f"git {words[0]} in {folder} failed: {why}; check that git can read the remote without a prompt"
+        )
+    return os.fsdecode(done.stdout).strip()
