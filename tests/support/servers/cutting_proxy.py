@@ -15,7 +15,7 @@ class CuttingProxy:
     def __init__(self, own: Path, target: Path) -> None:
         self._own, self._target = own, target
         self._writers: set[asyncio.StreamWriter] = set()
-        self._tasks: set[asyncio.Task[None] | None] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
@@ -54,7 +54,9 @@ class CuttingProxy:
             writer.transport.abort()
             return
         self._writers |= {writer, server}
-        self._tasks.add(task := asyncio.current_task())
+        task = asyncio.current_task()
+        assert task
+        self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.gather(self._pass(reader, server), self._pass(server_reader, writer))
         self._writers -= {writer, server}
