@@ -651,7 +651,7 @@ def test_the_gate_command_notices_a_changed_recipe_too(shop: Path, first: str) -
     assert "`test` of Makefile was" in stop(shop, "--", "make test")["reason"]
 
 
-def test_work_that_changes_only_how_a_check_is_started_does_not_block(
+def test_work_that_changes_only_the_arguments_of_a_command_does_not_block_and_the_user_is_told(
     project: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(project)
@@ -661,7 +661,8 @@ def test_work_that_changes_only_how_a_check_is_started_does_not_block(
     assert stop(project) == {}
     (project / "tests").mkdir()
     (project / "test_a.py").rename(project / "tests" / "test_a.py")
-    assert stop(project) == {}
+    told = 'gate "tests": the command was `unittest`, now `unittest discover -s tests`'
+    assert stop(project) == {"systemMessage": told}
 
 
 def test_an_exit_code_of_0_does_not_hide_that_tests_have_failed(shop: Path) -> None:

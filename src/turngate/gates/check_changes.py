@@ -2,11 +2,13 @@
 
 A text counts if one that counts runs it, loads it, or names the tool that it configures: `make check` leads to the target `check`, a recipe
 with `ruff` to each ruff.toml and `[tool.ruff]`, `sh scripts/test.sh` to that script. Values are compared, and not how they are written.
-A change of these parts blocks once. No text is understood, so there are other ways: of a file that a check may depend on by its name alone,
-only a hash is kept, and a change of it is a note for the user.
+A change of these parts blocks once. No text is understood: each word that names a file leads to it. If only the word says so, and not the
+name of the file or the word before it, and of files that a check may depend on by their names alone, only a hash is kept, and a change is a
+note for the user.
 """
 
 import json
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,34 +18,47 @@ from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Block
 from turngate.gates import toolchains
 from turngate.gates.gate import GateContext
+from turngate.gates.local_tree_state import repository_top
 from turngate.gates.project_files import MAKEFILES, ProjectFiles, list_matching, read_texts
 from turngate.gates.stored_state import digest
+from turngate.project.safe_paths import real_path
 
 PYTHON_TOOLS = frozenset(["unittest", *(name for name, tool in toolchains.BY_NAME.items() if tool.python)])
 MAX_ROUNDS = 8  # from a text to the files that it runs or loads
 MAX_NAMES = 1000
+MAX_WORDS = 200  # of one command
 MAX_FILES = 100
 MAX_HASHED_FILES = 300
-MAX_FILE_BYTES = 128 * 1024
+MAX_FILE_BYTES = 1024 * 1024
 MAX_PART_CHARS = 8 * 1024  # a longer part is stored as its beginning and a hash
 MAX_VALUE_CHARS = 160
 MAX_DIFF_LINES = 12
 MAX_NOTED_FILES = 5
 COMMAND = "the command"
 HASH_OF = "the hash of "  # a file that a check may depend on
+ARGUMENTS = f"{HASH_OF}its arguments"  # not a hash, so that a note can show them
 EVERY_TARGET = "%"  # as a word: make is run without a target
 TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
 _CONFIGURATION = f"(?i){toolchains.CONFIGURATION_FILE}"
+_FOLDER_VARIABLE = re.compile(r"\$+[({]?\w+[)}]?/")  # such as $(CURDIR)/
 _BARE_MAKE = r"(?m)\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])"
-_LOADING = frozenset("source . include from require import loader extends config -c -r -f".split())
-_INTERPRETERS = frozenset("sh bash node python python3 tsx ts-node bun deno ruby perl php uv run".split())
-_SCRIPT = r"\./.*|.*\.(?:ba)?sh|.*/[^/.]+"  # as the first word of a command
-# Documents, tests, sources, and what is built of them.
-_NEVER = (
-    r".*\.(?:md|rst|txt|lock)|(?:.*/)?\.env[^/]*|"
-    r"(?:(?:.*/)?(?:test_.*|tests?)|.*[._-](?:test|spec)|(?:.*/)?(?:src|lib|dist|build|out|data|tests?)/.*)\.(?:py|[cm]?[jt]sx?|json)|(?:.*/)?test_[^/]*\.(?:sh|bats)"
+# A file that the text of a check names is a part of it if its name says that it checks, or the word before it that it is loaded.
+_CHECKS = re.compile(
+    r"(?i)(?:^|/)(?:scripts?|tools?|ci|hooks?|dev)/|\.mk$|"
+    r"(?:^|[/._-])(?:tests?|run(?:ner|tests)?|(?:check|lint|verif|validat)\w*|chk|ci|qa)(?=[._-]|$)"
 )
+_LOADING = frozenset(
+    "source . include includes import from require extend extends inherit_from config config-file rcfile -c -r -f".split()
+)
+_ENDINGS = ("", ".json", ".js", ".ts", ".py")
+# Documents, tests, sources, and what is built of them.
+_CODE = r"(?:pyi?|[cm]?[jt]sx?|go|rs|rb|php|java|kt|swift|c|cc|cpp|h|hpp|pl|t|exs?|vue|svelte)"
+_NEVER = (
+    r".*\.(?:md|rst|txt|lock|bats)|(?:.*/)?\.env[^/]*|(?:.*/)?test_[^/]*\.sh|"
+    rf"(?:(?:.*/)?(?:test_.*|tests?)|.*[._-](?:test|spec)|(?:.*/)?(?:src|lib|dist|build|out|data|tests?)/.*)\.(?:{_CODE}|json)"
+)
+_SOURCE = rf"\.(?:{_CODE}|(?:ba)?sh)$"
 
 
 async def find_definition(
@@ -54,19 +69,29 @@ async def find_definition(
         return {}
     pattern = f"{toolchains.MAY_DEFINE}|{toolchains.CONFIGURATION_IN_ROOT}"
     listed, ignored = await list_matching(context.commands, pattern, MAX_NAMES, context.state_folder)
-    names = {*files.names, *listed, *ignored}
-    start = {COMMAND: "\n".join(sorted(map(_kind, commands)))}
+    names = {*files.names, *listed, *ignored, *_names_above(context)}
+    kinds = sorted(map(_kind, commands))
+    start = {COMMAND: "\n".join(kind for kind, _ in kinds)}
     for each in toolchains.VARIABLES:
         start |= {f"the variable {each}": context.environ[each]} if context.environ.get(each) else {}
-    parts, texts, asked, words = start, dict[str, str](), set[str](), frozenset[str]()
+    parts, texts, asked, words, named = (
+        start,
+        dict[str, str](),
+        set[str](),
+        frozenset[str](),
+        dict[str, bool](),
+    )
     for _ in range(MAX_ROUNDS):
         words = _words("\n".join((*commands, *parts.values())))
-        found, paths = dict(start), _paths("", "\n".join(commands))
+        found, named = dict(start), _named_files("", "\n".join(commands))
         for name, text in texts.items():
             own = _parts(name, text, words)
-            paths += _paths(dirname(name), "\n".join(own.values()))
+            is_code = re.search(_SOURCE, name) is not None and not re.search(_CONFIGURATION, name)
+            named |= _named_files(dirname(name), "\n".join(own.values()), is_code=is_code)
             found |= own
-        wanted = {*paths, *(name for name in names if _is_configuration(name, words, names))} - asked
+        wanted = {name for name, is_part in named.items() if is_part}
+        wanted |= {name for name in names if _is_configuration(name, words, names)}
+        wanted -= asked
         if found == parts and not wanted:
             break
         parts, asked = found, asked | wanted
@@ -78,16 +103,13 @@ async def find_definition(
     may_define = {name for name in may_define if not re.search(toolchains.NO_CONFIGURATION, name)}
     # `python -m pytest` would run these instead of the tool.
     may_define |= {f"{tool}{end}" for tool in words & PYTHON_TOOLS for end in (".py", "/__main__.py")}
+    may_define |= {*texts, *(named.keys() - {*ignored})}  # a check may write what git ignores
     # make has nothing to do for a target that is there, unless its recipe makes it.
     recipes = {label.split("`")[1]: text for label, text in parts.items() if label.startswith("`")}
-    named = {name: "" for name in files.names & {*recipes} if not {name, "$@"} & {*recipes[name].split()}}
-    named |= await _read_nearest(context, may_define, MAX_HASHED_FILES)
-    hashes = {
-        f"{HASH_OF}{name}": digest(
-            re.sub(toolchains.INSTALLED, "", text) if name.endswith((".json", ".toml")) else text
-        )
-        for name, text in named.items()
-    }
+    targets = {name: "" for name in files.names & {*recipes} if not {name, "$@"} & {*recipes[name].split()}}
+    targets |= await _read_nearest(context, may_define, MAX_HASHED_FILES)
+    hashes = {f"{HASH_OF}{name}": digest(_without_installed(name, text)) for name, text in targets.items()}
+    hashes[ARGUMENTS] = "\n".join(map("".join, kinds))
     # An empty file of a tool can take the place of another one.
     kept = {label: value for label, value in parts.items() if value or label in texts}
     long = {
@@ -103,16 +125,35 @@ async def _read_nearest(context: GateContext, names: Iterable[str], limit: int) 
     return dict(list((await read_texts(context.commands, nearest, MAX_FILE_BYTES)).items())[:limit])
 
 
-def _kind(command: str) -> str:
-    """Return a command without what depends on how its tool is installed: `uv run pytest -q` is pytest."""
+def _names_above(context: GateContext) -> Iterator[str]:
+    """Yield what may define a check in the folders above the project, up to the top of its repository."""
+    top = repository_top(context.project) if context.commands.is_local else None
+    folder, up = context.project, ""
+    while top and real_path(folder) != real_path(top):
+        folder, up = dirname(folder), f"../{up}"
+        with suppress(OSError):
+            yield from (up + each for each in os.listdir(folder) if re.search(_CONFIGURATION, each))
+
+
+def _without_installed(name: str, text: str) -> str:
+    """Return the text of a file without what only says which packages are installed."""
+    if name.endswith(".toml"):
+        return re.sub(toolchains.INSTALLED_TOML, "", text)
+    if name.endswith(".json") and _parse(name, text):
+        return re.sub(toolchains.INSTALLED_JSON, "", text)
+    return text
+
+
+def _kind(command: str) -> tuple[str, str]:
+    """Return a command without what depends on how its tool is installed, and its arguments if they are not part of it."""
     found = re.match(
         r"(?:\w+=\S* |(?:uv|poetry|pdm|pipenv) run |python3? -m )*(?:\S*/)?(\S+)((?s:.*))", command
     )
     program, rest = (found[1], found[2]) if found else (command, "")
     if program in toolchains.PACKAGE_MANAGERS:
-        return f"npm{rest.replace(' run ', ' ')}"
+        return f"npm{rest.replace(' run ', ' ')}", ""
     tool = toolchains.BY_NAME.get(program)
-    return program if tool and (tool.python or program == "unittest") else program + rest
+    return (program, rest) if tool and (tool.python or program == "unittest") else (program + rest, "")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -123,20 +164,32 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(words.union(tool for word, tool in toolchains.SYNONYMS.items() if word in words))
 
 
-def _paths(folder: str, text: str) -> list[str]:
-    """Return the names of files that a text could run or load, from its own folder and the project's."""
-    found: list[str] = []
-    for line in (each.lstrip("@+- \t") for each in text.split("\n")):
-        before = ";" if re.match(r"[\w.]", line) else ""
-        for word in re.findall(r"[\w@.+/-]+|[;&|]", line):
-            is_run = before in _INTERPRETERS and re.search(r"[./]", word)
-            is_run = is_run or (before in {*";&|"} and re.fullmatch(_SCRIPT, word))
-            is_loaded = before in _LOADING or before.lstrip("-") in _LOADING
-            if len(word) < MAX_VALUE_CHARS and (is_run or is_loaded):
-                endings = ("",) if is_run else ("", ".json", ".js", ".ts")
-                found += [normpath(join(each, word + ending)) for each in {folder, ""} for ending in endings]
-            before = word
-    return [name for name in found if not name.startswith(("..", "/")) and not re.fullmatch(_NEVER, name)]
+def _named_files(folder: str, text: str, *, is_code: bool = False) -> dict[str, bool]:
+    """Return the names that the words of a text may be, in its own folder, the project's or one that it changes to, and whether each is a part of the check.
+
+    Sources are left out in a command of a tool that checks them, and in code, which may import them.
+    """
+    found, before = dict[str, bool](), ""
+    folders = {folder, "", *re.findall(r"\bcd +([\w./-]+)", text)}
+    for command in re.split(r"[\n;&|]", _FOLDER_VARIABLE.sub("", text)):
+        words = re.findall(r"[\w@.+/-]+", command)[:MAX_WORDS]
+        checks_sources = is_code or not toolchains.BY_NAME.keys().isdisjoint(words)
+        is_item = re.fullmatch(r'\s*"[^"]*",?', command)  # of a list in JSON, whose key is on a line before
+        before = before if is_item else ""
+        for word in words:
+            is_loaded = not is_code and (before in _LOADING or before.lstrip("-") in _LOADING)
+            path = word.replace(".", "/") if before == "-m" else word
+            endings = _ENDINGS if "/" in path or before == "-m" else ("",)
+            for name in (normpath(join(each, path + end)) for each in folders for end in endings):
+                is_check = bool(_CHECKS.search(name)) or basename(name) in toolchains.BY_NAME
+                if is_check or is_loaded or not (checks_sources and re.search(_SOURCE, name)):
+                    found[name] = is_check or is_loaded or found.get(name, False)
+            before = before if is_item else word
+    return {
+        name: is_part
+        for name, is_part in found.items()
+        if len(name) < MAX_VALUE_CHARS and not name.startswith("/") and not re.fullmatch(_NEVER, name)
+    }
 
 
 def _is_configuration(name: str, words: frozenset[str], names: Collection[str]) -> bool:
@@ -223,7 +276,7 @@ def _read_conftest(file: str, text: str) -> Iterator[_Part]:
 
 def _read_whole(file: str, text: str) -> Iterator[_Part]:
     """Yield the values of a file, or its lines without comments and credentials; of a virtual environment, only scripts of a shell."""
-    if not re.match(r"\.?venv/", file) or re.match(r"#!.*sh\n(?!'{3}exec')", text):
+    if "\0" not in text and (not re.match(r"\.?venv/", file) or re.match(r"#!.*sh\n(?!'{3}exec')", text)):
         left_out = re.compile(r"\s*(?:#(?!!)|//|$)|\S*_(?:auth\w*|password)\s*=", re.IGNORECASE)
         lines = [line.strip() for line in text.split("\n") if not left_out.match(line)]
         yield file, None, _parse(file, text) or "\n".join(lines)
@@ -335,7 +388,17 @@ def note_changes(context: GateContext, definition: Mapping[str, str]) -> str | N
     """Return for the user what the session has changed of a check, and of the files on which it may depend."""
     before = definition_at_start(context) or definition
     notes = describe_changes(before, definition)
-    changed = [name for name in {**before, **definition} if before.get(name) != definition.get(name)]
+    if (
+        ARGUMENTS in before
+        and before[ARGUMENTS] != definition.get(ARGUMENTS)
+        and COMMAND not in "".join(notes)
+    ):
+        notes.append(_describe_part(COMMAND, before[ARGUMENTS], definition.get(ARGUMENTS)))
+    changed = [
+        name
+        for name in {**before, **definition}
+        if name != ARGUMENTS and before.get(name) != definition.get(name)
+    ]
     files = sorted(one_line(name.removeprefix(HASH_OF)) for name in changed if name.startswith(HASH_OF))
     if files := [name for name in files if name not in "; ".join(notes)]:
         more = f" and {len(files) - MAX_NOTED_FILES} more" if len(files) > MAX_NOTED_FILES else ""

@@ -359,13 +359,14 @@ CONFIGURATION_FILE = (
 # What is in these folders configures nothing outside of them; lock files say what is installed; the rest is written by tools.
 NO_CONFIGURATION = (
     r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github|\.?venv)/|(?:-lock|shrinkwrap)\.[^/]*$|"
-    r"(?:^|/)\.?coverage(?:\.json)?$|\.tsbuildinfo$|(?:^|/)(?!ph|pom|extensions)[^/]*\.xml$"
+    r"(?:^|/)\.?coverage(?:\.json)?$|\.tsbuildinfo$|(?:^|/)(?!ph|pom|ps|testng|extensions)[^/]*\.xml$"
 )
 # What a check may depend on by its name alone: all of these, scripts, and files of runners.
 MAY_DEFINE = (
     rf"{CONFIGURATION_FILE}|(^|/)([^/]*\.(mk|sh|bash|config\.[a-z]+)|\.[a-z_-]+rc(\.[a-z]+)?|\.ignore|tasks\.py|dockerfile|cmakelists\.txt|"
-    r"pom\.xml|(build|settings)\.gradle(\.kts)?|gradle\.properties|mix\.exs|test_helper\.exs|go\.work|\.rspec-local|junit-platform\.properties|[^/]*\.(csproj|props|targets|runsettings))$|"
-    r"(^|/)(\.(mvn|cargo)/[^/]+|gradle/[^/]+\.gradle(\.kts)?|\.yarn/plugins/.+)$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$"
+    r"pom\.xml|(build|settings)\.(gradle(\.kts)?|sbt|zig|ninja)|gradle\.properties|[^/]*\.(cabal|rake|cmake|gradle|gradle\.kts)|package\.swift|"
+    r"project\.clj|build(\.bazel)?|psalm[^/]*\.xml|testng\.xml|\.editorconfig|\.pyre_configuration|mix\.exs|test_helper\.exs|go\.work|\.rspec-local|junit-platform\.properties|[^/]*\.(csproj|props|targets|runsettings))$|"
+    r"(^|/)(\.(mvn|cargo)/[^/]+|gradle/[^/]+\.gradle(\.kts)?|\.yarn/plugins/.+)$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$|(^|/)\.basedpyright/[^/]+$"
 )
 CONFIGURATION_IN_ROOT = (
     r"^(\./)?[^/]+\.(toml|ini|cfg|jsonc?|json5|ya?ml)$"  # which a check may write if git ignores them
@@ -375,10 +376,11 @@ LEAVES_TESTS_OUT = (
     r"\bcollect_ignore|\bpytest_plugins\b|\bdef pytest_(?!addoption\b|configure\b)|\bSystemExit\b|\b_?exit\(|"
     r"\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b|\bautouse\b(?s:.{0,300}?)\b(?:skip|xfail)"
 )
-# What says in JSON and TOML only which packages are installed, and what separates values.
-INSTALLED = (
-    r'(?ms)"\w{0,20}[dD]ependencies"\s*:\s*\{[^{}]*\}|"version"\s*:\s*"[^"]*"|[\s,]+|'
-    r"^\[(?:project\b[^\]\n]*|[\w.-]{0,60}dependenc[\w.-]{0,60})\].*?(?=^\[|\Z)"
+# What says only which packages are installed, and what separates values in JSON.
+INSTALLED_JSON = r'"\w{0,20}[dD]ependencies"\s*:\s*\{[^{}]*\}|"version"\s*:\s*"[^"]*"|[\s,]+'
+INSTALLED_TOML = (
+    r"(?ms)^\[(?:project\b[^\]\n]*|[\w.-]{0,60}dependenc[\w.-]{0,60})\].*?(?=^\[|\Z)|"
+    r'^version\s*=\s*"[^"]*"$|^\s*$'
 )
 # Words that stand for a tool, or for what its configuration is named after.
 SYNONYMS = dict(
@@ -393,7 +395,9 @@ IN_ALL_FOLDERS = frozenset("workspace workspaces recursive foreach filter turbo 
 PACKAGE_KEY = r"(jest|mocha|ava|vitest|eslint|prettier|stylelint|nyc|c8|tap|xo|standard|wireit|nx)\w*"
 # Keys of any configuration that change neither what is checked nor how.
 NEUTRAL_KEYS = frozenset("markers deps dependencies sources index imports name version description".split())
-OBEY_GITIGNORE = frozenset(("ruff", "black", "prettier", "biome"))  # also for files that git tracks
+OBEY_GITIGNORE = frozenset(
+    "ruff black prettier biome oxlint oxfmt ty pyrefly typos eslint".split()
+)  # also for files that git tracks
 VARIABLES = (
     "MAKEFLAGS GNUMAKEFLAGS MAKEFILES PYTEST_ADDOPTS PYTEST_PLUGINS NODE_OPTIONS npm_config_script_shell "
     "GOFLAGS RUBYOPT SPEC_OPTS MAVEN_ARGS JAVA_TOOL_OPTIONS".split()
