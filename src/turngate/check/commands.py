@@ -6,11 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from turngate._frozen_dataclass import frozen
-from turngate.check.command_context import Scope
-from turngate.check.command_steps import find_branch, program_name, read_with_branch
+from turngate.check.command_steps import Scope, find_branch, program_name, read_with_branch
 from turngate.check.gates import gate_hint, is_gate, lint_gate, without_exit
-from turngate.check.script_file import MAX_SCRIPT_BYTES, is_large_text, read_script
-from turngate.check.scripts import FAILS, FAILS_OR_BLOCKS, lint_script, quote_path
+from turngate.check.scripts import (
+    FAILS,
+    FAILS_OR_BLOCKS,
+    MAX_SCRIPT_BYTES,
+    is_large_text,
+    lint_script,
+    quote_path,
+    read_script,
+)
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity

@@ -12,7 +12,7 @@ from turngate.models.resolve import JudgeModels
 from turngate.plugins.handlers import installed_plugins
 from turngate.project.files import LOCAL
 from turngate.settings.json_file import MAX_FILE_BYTES
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes, settings_files
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_files
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.slash_commands import load_commands
 
@@ -41,7 +41,7 @@ def _contents(settings: Settings, project: str) -> Iterator[tuple[str, bytes]]:
     """Yield the names of the settings files that can be read, with their contents."""
     for file in settings_files(project, settings.dialect.name, files=LOCAL):
         with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
-            yield file.display_name, read_local_bytes(file.path, MAX_FILE_BYTES)
+            yield file.display_name, read_bytes(file.path, MAX_FILE_BYTES)
 
 
 def _without_model(settings: Settings) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from turngate.check.command_context import MAX_COMMAND_CHARS, Scope, command_scope
+from turngate.check.command_steps import MAX_COMMAND_CHARS, Scope, command_scope
 from turngate.check.commands import lint_arguments, lint_commands, lint_script_file
 from turngate.check.gates import in_vain, lint_gate, lint_gate_command
 from turngate.check.scripts import FAILS

@@ -13,10 +13,9 @@ from turngate.core.settings import Layer, Problem, Severity
 from turngate.project.safe_paths import real_path
 from turngate.settings.key_table import closest_name
 from turngate.settings.load import Layers
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.paths import read_text
 from turngate.settings.plugin_folders import HOOKS_FILE, MANIFEST
 
-MAX_SEARCHED_BYTES = 1024 * 1024
 _MAX_PLUGINS = 100  # in the folder `plugins`
 # An event with its list of hooks, in JSON, YAML or TOML.
 _HOOKS = re.compile(rf"(?:^|[\s\"'.{{])(?:{'|'.join(EVENTS)})[\"']?\s*(?:[:=]\s*(?:\[|\n)|\])")
@@ -135,7 +134,7 @@ def _problem(file: _File, layers: Sequence[Layer]) -> Problem | None:
     if not os.path.exists(file.path):
         message = "is a link to a folder that does not exist; no settings are read from it"
         return Problem(file=file.name, message=message, hint="repair the link, or remove it")
-    text = _read(file.path)
+    text = read_text(file.path)
     if _HOOKS.search(text):
         is_json = file.path.endswith(_JSON) or text.lstrip().startswith("{")
         verb = "move its hooks to" if is_json else "write its hooks as JSON to"
@@ -192,17 +191,10 @@ def _plugins(read: Layers, used: set[str]) -> Iterator[Problem]:
 
 
 def _has_plugin_hooks(path: str) -> bool:
-    text = _read(path)
+    text = read_text(path)
     return bool(_HOOKS.search(text)) or (path.endswith(MANIFEST) and '"hooks"' in text)
 
 
 def _has_project_hooks(layers: Sequence[Layer]) -> bool:
     sources = ("project", "local", "script")
     return any(rule.source in sources for layer in layers for rule in layer.rules)
-
-
-def _read(path: str) -> str:
-    try:
-        return read_local_bytes(path, MAX_SEARCHED_BYTES).decode("utf-8", "replace")
-    except (OSError, NotARegularFile, FileTooLarge):
-        return ""

@@ -83,12 +83,6 @@ def _hint(names: Collection[str], known: Collection[str]) -> str | None:
     return next(filter(None, close), f"known: {listed}")
 
 
-def _sample_subject(rule: Rule, agent_types: Iterable[str]) -> str | None:
-    """Return a subject for which the hook runs."""
-    matcher = read_matcher("" if rule.matcher in (None, "*") else rule.matcher)
-    return next(filter(matcher.matches, known_subjects(rule.event, agent_types)), None)
-
-
 Outlook = Literal["will run", "will run, but", "will NOT hold", "will NOT run"]
 _ORDER = ("will NOT run", "will NOT hold", "will run, but", "will run", "error", "warning", "note")
 # A warning about one of these means that a gate does not decide what was meant.
@@ -192,7 +186,8 @@ def _diagnose_hook(
     agent_types: tuple[str, ...],
 ) -> HookDiagnosis:
     rule, gate = facts.rule, is_gate(facts.rule, settings)
-    subject = _sample_subject(rule, agent_types)
+    matcher = read_matcher("" if rule.matcher in (None, "*") else rule.matcher)
+    subject = next(filter(matcher.matches, known_subjects(rule.event, agent_types)), None)
     has_error = any(problem.severity == "error" for problem in problems)
     why_skipped = None if has_error else _why_skipped(rule, settings, project, subject)
     findings = (

@@ -36,9 +36,17 @@ def review_settings(
     reviewed = with_unique_keys([reviewer.review(rule) for rule in rules])
     written, problems = check_agent_files(settings, project)
     known = len(settings.rules)
-    pairs = list(_pair(written, reviewed[known:], project))
-    used = [(_with_review(rule, hook), hook) for rule, hook in pairs if hook]
-    unused = dict.fromkeys(_unused(rule) for rule, hook in pairs if not hook)
+    used: list[tuple[Rule, ReviewedHook]] = []
+    unused: dict[Problem, None] = {}
+    for rule, hook in _pair(written, reviewed[known:], project):
+        if hook:
+            now = hook.rule
+            used.append((replace(rule, pending=now.pending, rejected=now.rejected, files=now.files), hook))
+        else:
+            message = (
+                f"are not run: another file defines the agent type {describe_name(rule.agent_type or '')}"
+            )
+            unused[Problem(file=rule.file or "", field="hooks", message=message, severity="note")] = None
     return ReviewedSettings(
         settings.with_rules(*(rule for rule, _ in used), problems=(*problems, *unused, *reviewer.problems)),
         (*reviewed[:known], *(hook for _, hook in used)),
@@ -61,17 +69,6 @@ def _is_same(written: Rule, used: Rule, project: str) -> bool:
     file = display_name(used.file or "", project, os.path.expanduser("~"))
     place = (written.file, written.agent_type, fired_event(written), written.index)
     return place == (file, used.agent_type, used.event, used.index) and written.hook == used.hook
-
-
-def _with_review(written: Rule, hook: ReviewedHook) -> Rule:
-    rule = hook.rule
-    return replace(written, pending=rule.pending, rejected=rule.rejected, files=rule.files)
-
-
-def _unused(rule: Rule) -> Problem:
-    name = describe_name(rule.agent_type or "")
-    message = f"are not run: another file defines the agent type {name}"
-    return Problem(file=rule.file or "", field="hooks", message=message, severity="note")
 
 
 def _gone_hooks(reviewer: Reviewer, settings: Settings) -> Iterator[tuple[Rule, str]]:

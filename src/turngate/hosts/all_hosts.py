@@ -11,7 +11,7 @@ from turngate.hosts.copilot import COPILOT
 from turngate.hosts.cursor import CURSOR
 from turngate.hosts.droid import DROID
 from turngate.hosts.gemini import GEMINI
-from turngate.hosts.host import Host, HostAnswer, HostOutput, to_json, with_halt_as_notice
+from turngate.hosts.host import Host, HostOutput, to_json, write_portable_answer
 from turngate.hosts.kimi import KIMI
 from turngate.hosts.kiro import KIRO
 from turngate.hosts.opencode import OPENCODE
@@ -42,13 +42,6 @@ def find_host(name: str) -> Host:
     if name not in HOSTS:
         raise UsageError(f"unknown host {name!r}, expected one of {', '.join(HOSTS)}")
     return HOSTS[name]
-
-
-def write_portable_answer(answer: HostAnswer) -> HostOutput:
-    """Write what blocks on most hosts and is misread by none: no key that one of them rejects or reads otherwise."""
-    answer = with_halt_as_notice(answer)
-    block = to_json({"decision": "block", "reason": answer.reason}) if answer.decision == "block" else ""
-    return HostOutput(stdout=block, stderr="\n".join(answer.notices))
 
 
 # A host that is not known. It is not in HOSTS: it has no settings file to install into.

@@ -154,6 +154,13 @@ def write_exit_code(answer: HostAnswer) -> HostOutput:
     return HostOutput(stderr="\n".join(answer.notices))
 
 
+def write_portable_answer(answer: HostAnswer) -> HostOutput:
+    """Write what blocks on most hosts and is misread by none: no key that one of them rejects or reads otherwise."""
+    answer = with_halt_as_notice(answer)
+    block = to_json({"decision": "block", "reason": answer.reason}) if answer.decision == "block" else ""
+    return HostOutput(stdout=block, stderr="\n".join(answer.notices))
+
+
 def with_halt_as_notice(answer: HostAnswer) -> HostAnswer:
     """Return the answer for a host that cannot end a turn: the stop is allowed, and the user gets the reason."""
     if answer.decision != "halt":

@@ -220,13 +220,13 @@ def _notices(event: StopEvent, verdict: Verdict, settings: Settings) -> tuple[st
         problem = next((str(each) for each in settings.not_loaded), "")
         found.append(f"settings are NOT fully loaded: {problem}; see `turngate check`")
     if settings.show_pass and not found and isinstance(verdict, Stop) and verdict.runs:
-        found.append(f"Turngate: {', '.join(map(_describe_pass, verdict.runs))}")
+        outcomes = ((run, outcome(run)) for run in verdict.runs)
+        passes = (
+            f"{quote_name(label(run.rule.hook))} {'passed' if ended == 'allow' else ended} ({run.seconds:.1f} s)"
+            for run, ended in outcomes
+        )
+        found.append(f"Turngate: {', '.join(passes)}")
     return (*notices(verdict.runs), *found)
-
-
-def _describe_pass(run: HookRun) -> str:
-    ended = "passed" if outcome(run) == "allow" else outcome(run)
-    return f"{quote_name(label(run.rule.hook))} {ended} ({run.seconds:.1f} s)"
 
 
 def _record_end(event: StopEvent, guard: LoopGuard, step: ContinueTurn | EndTurn, world: World) -> None:

@@ -15,7 +15,7 @@ from turngate.errors import UsageError
 from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL, Files
 from turngate.project.safe_paths import is_inside, real_path
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, wait_for_lock, write_and_rename
 from turngate.state.paths import approvals_path, user_approvals_path
 from turngate.trust.covered_files import NO_FILES, CoveredFiles, compare_files
@@ -47,7 +47,7 @@ class Approval(NamedTuple):
         """Return the content of a file as it was approved, or None if it was not kept."""
         digest = (self.fingerprint.files.get(name) or "").removeprefix("sha256:")
         try:
-            return read_local_bytes(os.path.join(self.folder, os.path.basename(digest)), MAX_KEPT_BYTES)
+            return read_bytes(os.path.join(self.folder, os.path.basename(digest)), MAX_KEPT_BYTES)
         except (OSError, NotARegularFile, FileTooLarge):  # without a digest, it is the folder
             return None
 
@@ -201,7 +201,7 @@ class Approvals:
             if why := _why_not_private(self.path):
                 self.problem = f"{self.path} {why}"
                 return self._empty()
-            data: Any = json.loads(read_local_bytes(self.path, MAX_FILE_BYTES))
+            data: Any = json.loads(read_bytes(self.path, MAX_FILE_BYTES))
         except (FileNotFoundError, NotADirectoryError):
             return self._empty()
         except (ValueError, RecursionError):

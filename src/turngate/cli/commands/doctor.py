@@ -40,7 +40,7 @@ from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastR
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, HostHookDiagnosis, diagnose_host, with_host_events
 from turngate.doctor.installation import Fact, inspect_turngate
 from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
-from turngate.doctor.proof.proof import Proof, cannot_prove, prove, why_unprovable
+from turngate.doctor.proof.proof import Proof, prove, why_unprovable
 from turngate.doctor.reviewed_settings import ReviewedSettings, review_settings
 from turngate.hosts.all_hosts import HOSTS
 from turngate.project.files import LOCAL
@@ -186,16 +186,16 @@ def _modified(path: str) -> float:
 def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof | signal.Signals:
     """Try a gate in a copy of its own, which is removed in every case, also after a signal."""
     if why := why_unprovable(hook):
-        return cannot_prove(why)
+        return Proof("cannot prove", why)
     try:
         with contextlib.ExitStack() as stack:
             with show_if_slow("copying the project"):
                 copy = stack.enter_context(copy_project(project))
             return run_until_signal(_prove_in(copy, hook, settings, project))
     except ProjectTooLarge as error:
-        return cannot_prove(f"the project is {error.strerror}")
+        return Proof("cannot prove", f"the project is {error.strerror}")
     except OSError as error:
-        return cannot_prove(f"the project cannot be copied: {error}")
+        return Proof("cannot prove", f"the project cannot be copied: {error}")
     finally:
         restore_handlers()  # so that the next copy can be interrupted
 

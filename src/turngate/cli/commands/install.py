@@ -25,7 +25,6 @@ from turngate.doctor.hosts.files import (
     full_path,
     hooks_in,
     read_host_files,
-    reads_file_of,
     why_ignored,
 )
 from turngate.errors import UsageError
@@ -379,7 +378,7 @@ def has_line(place: Place) -> bool:
 def warnings_before(place: Place, program: str) -> Iterator[str]:
     """Yield where the line is already, so that a host would run it twice at a stop, and why it may not run at all."""
     for host in HOSTS.values():
-        if reads_file_of(host, place.host, place.level):
+        if host is place.host or place.level in host.reads_files_of.get(place.host.name, ()):
             yield from (_runs_twice(host, file, place) for file in _other_files(host, place))
     for file in read_host_files(place.host, place.project or os.getcwd(), os.environ):
         if real_path(file.path) == real_path(place.path) and (why := why_rejected(file, place.host)):

@@ -19,9 +19,8 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line, strip_controls, truncate
 from turngate.core.verdict.hook_run import OUTCOME_LABELS, HookRun, outcome, run_message
-from turngate.doctor.past_stops import is_local
+from turngate.doctor.past_stops import ReplayCopy, is_local
 from turngate.doctor.proof.project_copy import copy_project
-from turngate.doctor.replay import ReplayCopy
 from turngate.errors import UsageError
 from turngate.gates.recorded_trees import KEPT_DAYS, NoTree
 from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops

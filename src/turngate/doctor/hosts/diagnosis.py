@@ -33,7 +33,7 @@ from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host
 from turngate.hosts.input_fields import EVENT_NAMES
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.settings.value_types import wrong_claude_setting
 
 _FAILS = ("will NOT run", "will NOT hold")
@@ -354,7 +354,7 @@ def _npm_version(program: str) -> str | None:
     folder = os.path.dirname(os.path.realpath(program))
     for _ in range(MAX_PARENTS):
         with contextlib.suppress(OSError, ValueError, NotARegularFile, FileTooLarge):
-            package = json.loads(read_local_bytes(os.path.join(folder, "package.json"), MAX_PACKAGE_BYTES))
+            package = json.loads(read_bytes(os.path.join(folder, "package.json"), MAX_PACKAGE_BYTES))
             if isinstance(package, dict) and isinstance(package.get("bin"), dict | str):
                 found = _VERSION.match(str(package.get("version", "")))
                 return found[0] if found else None

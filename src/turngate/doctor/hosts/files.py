@@ -14,7 +14,7 @@ from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host, Level
 from turngate.hosts.install.json_text import read_json_text
 from turngate.project.safe_paths import is_inside
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 
@@ -75,11 +75,6 @@ def read_host_files(host: Host, project: str, environ: Mapping[str, str]) -> lis
     return list({file.path: file for file in found}.values())
 
 
-def reads_file_of(host: Host, other: Host, level: Level) -> bool:
-    """Return whether a host reads the file that `turngate install` writes for this one, or for another one."""
-    return host is other or level in host.reads_files_of.get(other.name, ())
-
-
 def why_ignored(host: Host, path: str, name: str) -> str | None:
     """Return why a host does not read the hooks of a settings file, because of another file in its folder."""
     other = host.ignored_beside
@@ -110,7 +105,7 @@ def full_path(host: Host, name: str, project: str, environ: Mapping[str, str]) -
 
 def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     try:
-        text = read_local_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
+        text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
         value = _value_of(text, path, host)
         problem = None if isinstance(value, dict) else "is not a JSON object"
     except UnicodeDecodeError as error:
@@ -160,7 +155,11 @@ def trusts_folder(
     """Return whether the host trusts the folder; None: it asks the user, and does not trust it until then."""
     if (value := environ.get(trust.variable)) in ("true", "false"):
         return value == "true"
-    if trust.is_asked is not None and not _asks_for_trust(trust, host, files):
+    # The setting of a project does not count for itself.
+    own = (file.value for file in files if file.owner is host and file.level == "user")
+    settings = (setting(value, "security.folderTrust.enabled") for value in own)
+    is_asked = next((value for value in settings if isinstance(value, bool)), trust.is_asked)
+    if trust.is_asked is not None and not is_asked:
         return True
     path = environ.get(trust.file_variable) or full_path(host, trust.file, project, environ)
     record, folder = _read(path, path, host, "user").value, os.path.realpath(project)
@@ -169,13 +168,6 @@ def trusts_folder(
     lists = [each for key in trust.lists if isinstance(each := record.get(key), list)]
     listed = [each for folders in lists for each in folders if isinstance(each, str)]
     return True if any(is_inside(folder, os.path.realpath(each)) for each in listed) else None
-
-
-def _asks_for_trust(trust: FolderTrust, host: Host, files: Sequence[HostFile]) -> bool | None:
-    """Return the setting of the user: that of a project does not count for itself."""
-    own = (file.value for file in files if file.owner is host and file.level == "user")
-    settings = (setting(value, "security.folderTrust.enabled") for value in own)
-    return next((value for value in settings if isinstance(value, bool)), trust.is_asked)
 
 
 def _decide_trust(rules: Mapping[str, Any], project: str) -> bool | None:

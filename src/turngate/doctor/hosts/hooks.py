@@ -11,7 +11,7 @@ from string import Template
 
 from turngate._frozen_dataclass import frozen
 from turngate.check.lint import lint
-from turngate.check.script_file import Script, read_script
+from turngate.check.scripts import Script, read_script
 from turngate.core.dialect import CLAUDE
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.turngate_hook_command import read_hook_line

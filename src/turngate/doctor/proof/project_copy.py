@@ -29,10 +29,10 @@ from typing import Any
 from turngate._frozen_dataclass import frozen
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.settings import Rule, Settings
-from turngate.doctor.proof.gate_commands import read_text
 from turngate.project.files import LOCAL
 from turngate.project.git import run_git
 from turngate.project.safe_paths import is_inside, real_path
+from turngate.settings.paths import read_text
 from turngate.trust.fingerprint import scripts_of
 
 MAX_FILES = 50_000  # folders and links included; without dependency folders and git's own

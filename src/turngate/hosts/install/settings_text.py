@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 
 def in_format(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Call a function of a `FileFormat`. Raises UnsuitableSettings."""
+    """Call a function that reads a text of settings, such as that of a `FileFormat`. Raises UnsuitableSettings."""
     try:
         return function(*args, **kwargs)
     except ValueError as error:
@@ -111,10 +111,7 @@ def add_hooks(text: str, event: str, hooks: Sequence[Mapping[str, Any]]) -> str:
 
 def _read(text: str) -> Node | None:
     """Return the value of settings, or None for a text without a value."""
-    try:
-        root = read_json_text(text)
-    except NotJson as error:
-        raise UnsuitableSettings(f"{error}; correct it there and run this again") from None
+    root = in_format(read_json_text, text)
     if root is None:
         return None
     if not isinstance(root.value, dict):
