@@ -24,17 +24,15 @@ def find_problems(settings: Settings, project: str) -> tuple[Problem, ...]:
     return (
         *settings.problems,
         *lint(settings, project),
-        *_empty_files(settings, project),
+        *(
+            Problem(file=name, message="is empty, so it has no hooks", severity="note")
+            for name, content in _contents(settings, project)
+            if not content.strip()
+        ),
         *_without_model(settings),
         *_missing_plugins(settings, project),
         *load_commands(project, settings.plugin_dirs, files=LOCAL).problems,
     )
-
-
-def _empty_files(settings: Settings, project: str) -> Iterator[Problem]:
-    for name, content in _contents(settings, project):
-        if not content.strip():
-            yield Problem(file=name, message="is empty, so it has no hooks", severity="note")
 
 
 def _contents(settings: Settings, project: str) -> Iterator[tuple[str, bytes]]:

@@ -51,17 +51,17 @@ def find_misplaced_files(read: Layers) -> tuple[Problem, ...]:
     """Return a problem for each file that the user probably took for settings."""
     given = [layer.file for layer in read.layers if layer.level == COMMAND_LINE]
     used = {real_path(path) for path in (*read.plugin_dirs, *given)}
-    files = [*_in_families(read), *_in_misspelt_folders(read), *_at_the_top(read)]
+    bases = {read.project: "", read.home: "~/"}  # in the home folder, the files of the user
+    files = [
+        file
+        for base, prefix in reversed(bases.items())
+        for family in read.dialect.families
+        for file in _in_family(os.path.join(base, f".{family}"), f"{prefix}.{family}", family)
+    ]
+    files += [*_in_misspelt_folders(read), *_at_the_top(read)]
     paths = ((file, real_path(file.path)) for file in files)
     unread = (file for file, path in paths if used.isdisjoint((path, path.removesuffix(f"/{HOOKS_FILE}"))))
     return (*filter(None, (_problem(file, read.layers) for file in unread)), *_plugins(read, used))
-
-
-def _in_families(read: Layers) -> Iterator[_File]:
-    for base, prefix in ((read.home, "~/"), (read.project, "")):
-        if prefix or base != read.home:
-            for family in read.dialect.families:
-                yield from _in_family(os.path.join(base, f".{family}"), f"{prefix}.{family}", family)
 
 
 def _in_family(path: str, folder: str, family: str) -> Iterator[_File]:
@@ -178,7 +178,9 @@ def _plugins(read: Layers, used: set[str]) -> Iterator[Problem]:
     for name in (HOOKS_FILE, MANIFEST, *(f"plugins/{plugin}/{HOOKS_FILE}" for plugin in names)):
         path = os.path.join(read.project, name)
         root = os.path.dirname(os.path.dirname(path))
-        if real_path(root) in seen or not _has_plugin_hooks(path):
+        text = read_text(path)
+        has_plugin_hooks = _HOOKS.search(text) or (path.endswith(MANIFEST) and '"hooks"' in text)
+        if real_path(root) in seen or not has_plugin_hooks:
             continue
         seen.add(real_path(root))
         settings = f".{read.dialect.families[-1]}/settings.json"
@@ -188,11 +190,6 @@ def _plugins(read: Layers, used: set[str]) -> Iterator[Problem]:
             severity="note" if has_hooks else "warning" if name.startswith("plugins/") else "error",
             hint=f"to run them, add --plugin-dir {quote(root)}; hooks of the project belong in {settings}",
         )
-
-
-def _has_plugin_hooks(path: str) -> bool:
-    text = read_text(path)
-    return bool(_HOOKS.search(text)) or (path.endswith(MANIFEST) and '"hooks"' in text)
 
 
 def _has_project_hooks(layers: Sequence[Layer]) -> bool:

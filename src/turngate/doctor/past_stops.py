@@ -21,9 +21,16 @@ from turngate.engine import ask_hooks
 from turngate.errors import ModelError
 from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.recorded_trees import NoTree, check_out
-from turngate.history.backtest import FOLDER, WITH_EFFECTS, NoFiles, as_past, past_event
 from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops
-from turngate.history.past_stops import PastSession, PastStop
+from turngate.history.past_stops import (
+    FOLDER,
+    WITH_EFFECTS,
+    NoFiles,
+    PastSession,
+    PastStop,
+    as_past,
+    past_event,
+)
 from turngate.hosts.stop import rules_at
 from turngate.models.known_models import known_model
 from turngate.ports import Model, World

@@ -71,11 +71,13 @@ class History:
             del self._stamps[folder]
             self.version += self.sessions.pop(os.path.basename(folder), None) is not None
         self._refreshed += 1
+        # Of a hook that ran when the journal was read, and is killed, no line tells it.
         looks_at_running = self._refreshed % RUNNING_EVERY == 0
+        running = {each.folder for each in self.sessions.values() if looks_at_running and each.running}
         changed = [
             folder
             for folder, stamp in stamps.items()
-            if stamp != self._stamps.get(folder) or (looks_at_running and self._runs(folder))
+            if stamp != self._stamps.get(folder) or folder in running
         ]
         self.unread = len(changed)
         for number, folder in enumerate(sorted(changed, key=stamps.__getitem__, reverse=True)):
@@ -87,11 +89,6 @@ class History:
             else:
                 self.version += self.sessions.pop(name, None) is not None
             yield name
-
-    def _runs(self, folder: str) -> bool:
-        """Return whether a hook ran when the journal was read; of one that is killed, no line tells it."""
-        summary = self.sessions.get(os.path.basename(folder))
-        return summary is not None and bool(summary.running)
 
     def stops(self, session: str) -> list[RecordedStop]:
         """Return the stops of a session, oldest first. Raises KeyError if it is not known."""

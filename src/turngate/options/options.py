@@ -76,6 +76,10 @@ class Options:
         """Return these options on top of `base`, settings that were read from files."""
         base = base or Settings()
         dialect = base.dialect if self.dialect is None else DIALECTS[self.dialect]
+        kept = {
+            trust: {name: value for name, value in values.items() if name != "judge"}
+            for trust, values in base.guarded.items()
+        }
         return replace(
             base,
             rules=(*base.rules, *self.rules(dialect)),
@@ -84,7 +88,7 @@ class Options:
             limit=base.limit if self.limit is None else self.limit,
             model=self.model or base.model,
             judge=self.judge or base.judge,
-            guarded=base.guarded if self.judge is None else _without_judge(base.guarded),
+            guarded=base.guarded if self.judge is None else kept,  # the program sets the judge for every hook
         )
 
     def _order(self, base: Mapping[str, Order]) -> dict[str, Order]:
@@ -171,11 +175,3 @@ class Options:
             Rule(event, self._with_defaults(hook, event), matcher, index=index)
             for event, matcher, index, hook in self._entries()
         )
-
-
-def _without_judge(guarded: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Return the values that files may not change without the judge, which the program sets for every hook."""
-    return {
-        trust: {name: value for name, value in values.items() if name != "judge"}
-        for trust, values in guarded.items()
-    }

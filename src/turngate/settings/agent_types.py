@@ -203,8 +203,10 @@ def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
     model = as_text(fields.get("model"))
     # Short names of other programs, such as "sonnet", are not models here.
     own_model = model if ":" in model else None
+    stem = os.path.splitext(os.path.basename(path))[0]
+    stem = os.path.basename(os.path.dirname(path)) if stem == "AGENT" else stem
     agent_type = AgentType(
-        as_text(fields.get("name")) or _name_from(path),
+        as_text(fields.get("name")) or stem,
         as_text(fields.get("description")),
         body.strip(),
         tools,
@@ -259,11 +261,6 @@ def _list_names(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - MAX_SHOWN_TOOLS:,} more" if len(names) > MAX_SHOWN_TOOLS else shown
 
 
-def _name_from(path: str) -> str:
-    stem = os.path.splitext(os.path.basename(path))[0]
-    return os.path.basename(os.path.dirname(path)) if stem == "AGENT" else stem
-
-
 def describe_types(agent_types: Mapping[str, AgentType]) -> str:
     """Return the list of agent types for the model."""
     return "\n".join(
@@ -288,7 +285,11 @@ def agent_type_rules(
             notices.append(f"{agent_type.file} has hooks, which are not run: a plugin's agent type has none")
         else:
             found, problems = parse_hooks(agent_type, dialect)
-            rules += (_of_subagent(rule, agent_type.name) for rule in found)
+            for rule in found:
+                # Claude Code: "agent frontmatter `Stop` hook runs as `SubagentStop`"; a matcher has no effect on Stop.
+                is_stop = rule.event == "Stop"
+                of_subagent = replace(rule, event="SubagentStop", matcher=None) if is_stop else rule
+                rules.append(replace(of_subagent, agent_type=agent_type.name))
             not_loaded += Settings(problems=problems).not_loaded
     return tuple(rules), tuple(not_loaded), notices
 
@@ -302,13 +303,6 @@ def parse_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[list[Rule], tu
     except NotUnderstood as error:
         log.add(f"{error}; none of its hooks run", "hooks")
     return parser.rules, log.problems
-
-
-def _of_subagent(rule: Rule, agent_type: str) -> Rule:
-    """Claude Code: "agent frontmatter `Stop` hook runs as `SubagentStop`"; a matcher has no effect on Stop."""
-    if rule.event == "Stop":
-        rule = replace(rule, event="SubagentStop", matcher=None)
-    return replace(rule, agent_type=agent_type)
 
 
 def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:

@@ -31,7 +31,27 @@ class UnreadableFile(Exception):
 
 def read_json(path: str, files: Files) -> JsonFile:
     """Return the value of a file, an object without keys if it is empty. Raises UnreadableFile or FileNotFoundError."""
-    return parse_json(_read(path, files))
+    try:
+        text = read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8-sig")
+    except NotARegularFile as error:
+        raise UnreadableFile(str(error), error.hint) from None
+    except FileTooLarge:
+        raise UnreadableFile(f"is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB") from None
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
+    except (FileNotFoundError, NotADirectoryError):
+        if files.islink(path):
+            raise UnreadableFile("is a link to a file that does not exist") from None
+        raise FileNotFoundError from None
+    except OSError as error:
+        message, hint = f"cannot be read: {error.strerror}", None
+        if error.errno == errno.ELOOP:
+            message = "is a link that leads back to itself, or through too many links"
+            hint = "repair the link, or remove it"
+        elif isinstance(error, PermissionError):
+            hint = "check its permissions"
+        raise UnreadableFile(message, hint) from None
+    return parse_json(text)
 
 
 def parse_json(text: str) -> JsonFile:
@@ -59,26 +79,3 @@ def parse_json(text: str) -> JsonFile:
         raise UnreadableFile("not readable: it is nested too deeply") from None
     except ValueError as error:
         raise UnreadableFile(f"not JSON: {error}") from None
-
-
-def _read(path: str, files: Files) -> str:
-    try:
-        return read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8-sig")
-    except NotARegularFile as error:
-        raise UnreadableFile(str(error), error.hint) from None
-    except FileTooLarge:
-        raise UnreadableFile(f"is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB") from None
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
-    except (FileNotFoundError, NotADirectoryError):
-        if files.islink(path):
-            raise UnreadableFile("is a link to a file that does not exist") from None
-        raise FileNotFoundError from None
-    except OSError as error:
-        message, hint = f"cannot be read: {error.strerror}", None
-        if error.errno == errno.ELOOP:
-            message = "is a link that leads back to itself, or through too many links"
-            hint = "repair the link, or remove it"
-        elif isinstance(error, PermissionError):
-            hint = "check its permissions"
-        raise UnreadableFile(message, hint) from None

@@ -107,21 +107,17 @@ _STEERS: dict[str, Any] = {
 
 def _groups(event: str) -> dict[str, Any]:
     kinds = [kind for kind in SETTINGS_KINDS.values() if kind.only_on is None or event in kind.only_on]
+    matched = f"Matched against `{EVENTS[event]}`: names separated by |, or a regular expression."
+    description = matched if EVENTS[event] else "Ignored on this event."
     group = {
         "type": "object",
         "required": ["hooks"],
         "properties": {
-            "matcher": {"type": ["string", "null"], "description": _describe_matcher(event)},
+            "matcher": {"type": ["string", "null"], "description": description},
             "hooks": {"type": "array", "items": {"anyOf": [_hook(kind) for kind in kinds]}},
         },
     }
     return {"type": "array", "items": group}
-
-
-def _describe_matcher(event: str) -> str:
-    if field := EVENTS[event]:
-        return f"Matched against `{field}`: names separated by |, or a regular expression."
-    return "Ignored on this event."
 
 
 def _hook(hook: type[Hook]) -> dict[str, Any]:

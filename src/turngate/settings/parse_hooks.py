@@ -61,8 +61,6 @@ MAX_COMPARED_KEYS = 50  # of a hook without a body, with the name that was proba
 _TOOL_GUARDS = ("PreToolUse", "PermissionRequest")
 _GROUP_KEYS = ("matcher", "hooks")
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
-_LIKELY_MILLISECONDS = 1000  # a timeout from here on is probably not meant in seconds
-_LONG_TIMEOUT_S = 7200  # up to here, whole tens of minutes are taken for seconds; above it, whole hours
 
 
 class _TooManyHooks(Exception):
@@ -185,7 +183,8 @@ class HooksParser:
         elif kind == "mcp_tool":
             message = 'is "mcp_tool", which Turngate does not run: the hook is left out'
             return self.log.add(message, "type", "use a command hook that calls the server")
-        elif _is_removal(entry):
+        elif "type" not in entry and entry.get("enabled") is False and is_text(entry.get("id")):
+            # It removes an earlier hook with that id (C-09).
             hook = CommandHook("", id=entry["id"], enabled=False)
         else:
             message, hint = describe_bad_type(entry, SETTINGS_KINDS, describe_json)
@@ -234,9 +233,8 @@ class HooksParser:
             usable = False
         elif not usable:
             self.guard_lost |= self.log.event in _TOOL_GUARDS
-        if "timeout" in fields and looks_like_milliseconds(fields["timeout"]):
-            message, hint = describe_milliseconds(fields["timeout"])
-            self.log.add(message, "timeout", hint, severity="warning")
+        if "timeout" in fields:
+            self.log.add_milliseconds(fields["timeout"], "timeout")
         if not usable:
             return None
         made = hook(**fields)
@@ -282,26 +280,6 @@ def _misnamed_body(rejected: Sequence[RejectedKey], body: str) -> RejectedKey | 
     unknown = [key for key in rejected[:MAX_COMPARED_KEYS] if key.row is None and is_text(key.value)]
     close = keys.closest_name(body, [key.name for key in unknown], 0.5)
     return next((key for key in unknown if key.name == close), None)
-
-
-def looks_like_milliseconds(seconds: float) -> bool:
-    """1800 and 3600 are minutes and hours in seconds; 5000 and 30000 are thousands, as in milliseconds."""
-    if seconds < _LIKELY_MILLISECONDS:
-        return False
-    if seconds <= _LONG_TIMEOUT_S:
-        return seconds % 600 != 0
-    return seconds % 3600 != 0 or seconds % 1000 == 0
-
-
-def describe_milliseconds(seconds: float) -> tuple[str, str]:
-    """Return the message and the hint about seconds that look like milliseconds."""
-    hint = f"write {seconds / 1000:g} for {seconds:g} milliseconds"
-    return f"is {seconds:g}, which is read as seconds", hint
-
-
-def _is_removal(entry: dict[str, Any]) -> bool:
-    """Whether the entry is `{"id": …, "enabled": false}`, which removes an earlier hook with that id (C-09)."""
-    return "type" not in entry and entry.get("enabled") is False and is_text(entry.get("id"))
 
 
 def _number_hint(text: str) -> str:

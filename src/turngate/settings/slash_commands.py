@@ -216,15 +216,12 @@ def _parse(command: SlashCommand, text: str) -> SlashCommand:
         stages = split_stages(body, lines_before=count_lines_before(text, body))
     except CheckpointError as error:
         return replace(command, problem=str(error))
+    # Claude Code: the description "defaults to the first line of the prompt".
+    first = next(filter(str.strip, body.splitlines())).strip().lstrip("# ")
     return replace(
         command,
         text=body,
-        description=as_text(fields.get("description")) or _first_line(body),
+        description=as_text(fields.get("description")) or first,
         argument_hint=as_text(fields.get("argument-hint")),
         stages=stages,
     )
-
-
-def _first_line(body: str) -> str:
-    """Claude Code: the description "defaults to the first line of the prompt"."""
-    return next(line for line in body.splitlines() if line.strip()).strip().lstrip("# ")

@@ -70,7 +70,10 @@ class Approvals:
         self._trust = os.path.join(state, "trust")
         self.path = user_approvals_path(state, machine) if of_user else approvals_path(state, self.folder)
         self.problem: str | None = None  # why the file does not count
-        self._is_inside = not machine and _is_in_repository(self.path, self._path_of_folder)
+        # A repository could contain the file; the home folder, where the state folder is by default, is not one.
+        place = self._path_of_folder
+        has_home = is_inside(real_path(os.path.expanduser("~")), place)
+        self._is_inside = not machine and is_inside(real_path(self.path), place) and not has_home
         self._data = self._load()
 
     def find(self, digest: str) -> Approval | None:
@@ -271,12 +274,6 @@ def _withdraw(data: dict[str, Any], digests: Iterable[str], kept: int = 0) -> No
 
 def env_digest(env: Mapping[str, str]) -> str:
     return text_digest(json.dumps(env, sort_keys=True))
-
-
-def _is_in_repository(path: str, folder: str) -> bool:
-    """A repository could contain the file; the home folder, where the state folder is by default, is not one."""
-    has_home = is_inside(real_path(os.path.expanduser("~")), folder)
-    return is_inside(real_path(path), folder) and not has_home
 
 
 def _why_not_private(path: str) -> str | None:

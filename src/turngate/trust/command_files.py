@@ -123,7 +123,8 @@ class _Finder:
         is_data = takes_data(name, command) and not any(
             self._is_script_named(name, words[number], path) for number, path, _ in paths
         )
-        of_system = _programs_of_system(words, name)
+        names = [os.path.basename(word) for word in words]
+        of_system = _OF_SYSTEM.intersection(names[: names.index(name) + 1] if name in names else ())
         for number, path, is_pattern in paths:
             base = os.path.basename(words[number])
             if not is_data or base == name or base in of_system or names_configuration(words, number):
@@ -342,12 +343,6 @@ def program_of(words: Words) -> tuple[str, str]:
             return starter if starter and not takes_data(name, command) else (name, command)
         starter = starter or ((name, command) if name in _RUNNERS else None)
     return starter or ("", "")
-
-
-def _programs_of_system(words: Words, name: str) -> frozenset[str]:
-    """Return the programs of the system that a command starts, up to the one that is meant."""
-    names = [os.path.basename(word) for word in words]
-    return _OF_SYSTEM.intersection(names[: names.index(name) + 1] if name in names else ())
 
 
 def takes_data(name: str, command: str) -> bool:

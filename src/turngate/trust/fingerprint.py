@@ -155,12 +155,9 @@ def _options(hook: Hook) -> Iterable[tuple[str, Any]]:
     for name, default in _DEFAULTS[type(hook)]:
         value = getattr(hook, name)
         if value != default:
-            yield name, _without_data_folder(value) if isinstance(value, Mapping) else value
-
-
-def _without_data_folder(env: Mapping[str, Any]) -> dict[str, Any]:
-    """The name of a plugin's folder for data depends on the path of the plugin, which counts itself."""
-    return {name: value for name, value in env.items() if name != PLUGIN_DATA or PLUGIN_ROOT not in env}
+            # The name of a plugin's folder for data depends on the path of the plugin, which counts itself.
+            left_out = PLUGIN_DATA if isinstance(value, Mapping) and PLUGIN_ROOT in value else None
+            yield name, {key: value[key] for key in value if key != left_out} if left_out else value
 
 
 _NOT_IN_DEFINITION = ("status_message", "callback")

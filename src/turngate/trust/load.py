@@ -12,7 +12,7 @@ from turngate.core.settings import Layer, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.gates.local_tree_state import is_committed
 from turngate.project.files import LOCAL, Files
-from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
+from turngate.settings.load import load_layers, project_path, report_unreachable
 from turngate.settings.paths import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
@@ -169,7 +169,10 @@ def load_held(
     gates of the user, which another project of the session has.
     """
     layers = load_layers(project, dialect="host", files=settings_snapshot(LOCAL, project))
-    values = record.values if record else _values_of_user(layers)
+    names, own = ("file", "family", "scalars", "env"), (at for at in layers.layers if at.level == "user")
+    values = (
+        record.values if record else repr([{name: getattr(each, name) for name in names} for each in own])
+    )
     kept = [replace(each, scalars={}, env={}) if each.level == "user" else each for each in layers.layers]
     kept += [Layer(level="user", **each) for each in literal_eval(values)]
     reviewer = Reviewer(replace(layers, layers=tuple(kept)), accept=accepts_all(), reports_gone=True)
@@ -181,12 +184,6 @@ def load_held(
         files, project = record.files, record.project
     limits = settings.limit, settings.hard_limit, settings.child_limit
     return settings, SessionRecord(project, _session_gates(settings), limits, files, values)
-
-
-def _values_of_user(layers: Layers) -> str:
-    """Return what the user's settings say besides their hooks, as a literal of Python."""
-    names, own = ("file", "family", "scalars", "env"), (at for at in layers.layers if at.level == "user")
-    return repr([{name: getattr(each, name) for name in names} for each in own])
 
 
 def _with_held_gates(settings: Settings, record: SessionRecord, reviewer: Reviewer) -> Settings:

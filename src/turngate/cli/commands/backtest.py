@@ -29,8 +29,7 @@ from turngate.core.verdict.hints import GONE
 from turngate.doctor.past_stops import Estimate, ask_again, is_judge, is_local
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
-from turngate.history.backtest import judge_transcript
-from turngate.history.past_stops import OWN, PLACES, PastSession, PastStop, find_transcripts
+from turngate.history.past_stops import OWN, PLACES, PastSession, PastStop, find_transcripts, judge_transcript
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import load_extra
 from turngate.state.paths import state_folder
