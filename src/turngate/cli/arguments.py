@@ -185,7 +185,13 @@ def add_actions(parser: Parser) -> "argparse._SubParsersAction[Parser]":
 def add_place_options(parser: Parser, *, of_action: bool = False) -> None:
     """Add what decides which settings are read, here or on another machine."""
     add_project_options(parser, of_action=of_action)
-    add_ssh_option(parser, of_action=of_action)
+    parser.add_argument(
+        "--ssh",
+        metavar="LOCATION",
+        default=argparse.SUPPRESS if of_action else None,
+        help="the project is this folder on another machine: [user@]host:path or ssh://[user@]host[:port]/path; a relative "
+        "path begins at the home folder there; requires the `ssh` extra",
+    )
 
 
 def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
@@ -210,16 +216,6 @@ def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
         default=argparse.SUPPRESS if of_action else [],
         metavar="DIR",
         help="also run the hooks of the Claude Code plugin in this folder; may be repeated",
-    )
-
-
-def add_ssh_option(parser: Parser, *, of_action: bool = False) -> None:
-    parser.add_argument(
-        "--ssh",
-        metavar="LOCATION",
-        default=argparse.SUPPRESS if of_action else None,
-        help="the project is this folder on another machine: [user@]host:path or ssh://[user@]host[:port]/path; a relative "
-        "path begins at the home folder there; requires the `ssh` extra",
     )
 
 

@@ -83,8 +83,12 @@ def run(options: argparse.Namespace) -> int:
     else:
         if note := search_note(project, options.project):
             print(note)
-        if not files:
-            print(_no_settings(project, options.dialect))
+        where, dialect = f"in {flat(project)} and in your home folder", options.dialect
+        if not files and dialect == "turngate":
+            print(f"no settings: looked for .claude, .mux and .turngate {where}")
+        elif not files:
+            text = f"no settings for the {dialect} dialect: it reads .{FAMILIES[dialect][0]} {where}"
+            print("; ".join(filter(None, (text, unread_files(project, dialect, LOCAL)))))
         _print_problems(files, problems, project)
         total = f"{counted(len(settings.rules), 'hook')}, {count or 'no'} problem{'s' * (count != 1)}"
         print(paint(total, "alert" if count else "good"))
@@ -128,14 +132,6 @@ def _switched_off(settings: Settings) -> Iterator[Problem]:
             yield rule_problem(rule, None, f"{setting} switches it off", severity="note")
         elif not rule.hook.enabled:
             yield rule_problem(rule, None, "its own `enabled` switches it off", severity="note")
-
-
-def _no_settings(project: str, dialect: str) -> str:
-    where = f"in {flat(project)} and in your home folder"
-    if dialect == "turngate":
-        return f"no settings: looked for .claude, .mux and .turngate {where}"
-    text = f"no settings for the {dialect} dialect: it reads .{FAMILIES[dialect][0]} {where}"
-    return "; ".join(filter(None, (text, unread_files(project, dialect, LOCAL))))
 
 
 def _print_problems(files: list[str], problems: Iterable[Problem], project: str) -> None:

@@ -5,8 +5,6 @@ import contextlib
 import json
 import os
 import shlex
-import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +22,7 @@ from turngate.cli.arguments import (
 from turngate.cli.commands.check import unignored_local_settings
 from turngate.cli.console.conversation_text import counted, flat, format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
-from turngate.cli.console.signals import restore_handlers, run_until_signal
+from turngate.cli.console.signals import restore_handlers, run_to_end
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note, with_place
@@ -105,7 +103,10 @@ def run(options: argparse.Namespace) -> int:
     if not options.json:
         if note := search_note(project, options.project):
             print(note)
-        print_facts([*facts, *(host.facts if host else ())], project)
+        for fact in (*facts, *(host.facts if host else ())):
+            text = f"{fact.name}: {fact.text}"
+            print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
+            _print_hint(fact.hint, "  ", project)
         if host:
             print_host(host, project)
         print_diagnosis(diagnosis, project)
@@ -114,18 +115,22 @@ def run(options: argparse.Namespace) -> int:
         if hook.rule.event not in STOP_EVENTS:
             continue
         proof = _prove(hook, settings, project)
-        if isinstance(proof, signal.Signals):
-            print(f"turngate: ended by {proof.name}; the copy of the project is removed", file=sys.stderr)
-            return 128 + proof
         if not options.json:
-            print_proof(hook, proof, project, is_first=not proofs)
+            if not proofs:
+                print(paint("Proofs, each in a copy of the project", "bold"))
+            result = paint(f"{proof.result:<{LABEL_WIDTH}}", _STYLES[proof.result])
+            print(f"  {result}  {flat(f'{_name(hook)}: {proof.text}')}")
+            _print_hint(proof.hint, "    ", project)
         proofs[id(hook)] = proof
     if options.json:
         report = report_json(diagnosis, facts, proofs, project)
         print(json.dumps({**report, "host": host_json(host)} if host else report, indent=2))
     else:
-        if host:
-            print(host_summary(host))
+        if host and host.runs_turngate:
+            print(paint(f"{host.host.title} asks Turngate at every stop", "good"))
+        elif host:
+            title = host.host.title
+            print(paint(f"{title} does NOT ask Turngate, so no hook of Turngate runs there", "alert"))
         print(summary(diagnosis, proofs.values()))
     if any(proof.result == "NOT PROVED" for proof in proofs.values()) or settings.not_loaded:
         return EXIT_NOT_ENFORCED
@@ -183,7 +188,7 @@ def _modified(path: str) -> float:
 # Proofs
 
 
-def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof | signal.Signals:
+def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
     """Try a gate in a copy of its own, which is removed in every case, also after a signal."""
     if why := why_unprovable(hook):
         return Proof("cannot prove", why)
@@ -191,7 +196,8 @@ def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof | sig
         with contextlib.ExitStack() as stack:
             with show_if_slow("copying the project"):
                 copy = stack.enter_context(copy_project(project))
-            return run_until_signal(_prove_in(copy, hook, settings, project))
+            work = _prove_in(copy, hook, settings, project)
+            return run_to_end(work, "; the copy of the project is removed")
     except ProjectTooLarge as error:
         return Proof("cannot prove", f"the project is {error.strerror}")
     except OSError as error:
@@ -219,13 +225,6 @@ _STYLES = {
     "cannot prove": "notice",
 }
 _RESULTS = ("proved", "NOT PROVED", "cannot prove")
-
-
-def print_facts(facts: Iterable[Fact], project: str) -> None:
-    for fact in facts:
-        text = f"{fact.name}: {fact.text}"
-        print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
-        _print_hint(fact.hint, "  ", project)
 
 
 def print_diagnosis(diagnosis: Diagnosis, project: str) -> None:
@@ -284,23 +283,8 @@ def _print_hint(hint: str | None, indent: str, project: str) -> None:
         print(f"{indent}→ {with_place(flat(hint), project)}")
 
 
-def print_proof(hook: HookDiagnosis, proof: Proof, project: str, *, is_first: bool) -> None:
-    if is_first:
-        print(paint("Proofs, each in a copy of the project", "bold"))
-    text = f"{_name(hook)}: {proof.text}"
-    print(f"  {paint(f'{proof.result:<{LABEL_WIDTH}}', _STYLES[proof.result])}  {flat(text)}")
-    _print_hint(proof.hint, "    ", project)
-
-
 def _name(hook: HookDiagnosis) -> str:
     return f"{position(hook.rule)} {quote_name(label(hook.rule.hook))}"
-
-
-def host_summary(diagnosis: HostDiagnosis) -> str:
-    title = diagnosis.host.title
-    if diagnosis.runs_turngate:
-        return paint(f"{title} asks Turngate at every stop", "good")
-    return paint(f"{title} does NOT ask Turngate, so no hook of Turngate runs there", "alert")
 
 
 def summary(diagnosis: Diagnosis, proofs: Iterable[Proof]) -> str:

@@ -56,6 +56,7 @@ from turngate.hosts.install.settings_file import (
     write_record,
 )
 from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
+from turngate.project.checkouts import find_top
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
 from turngate.state.paths import state_folder
@@ -341,12 +342,8 @@ def enclosing_project() -> str | None:
         and real_path(found) != _home()
     ):
         return found
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
-    return None if f"{_home()}/".startswith(f"{real_path(folder).rstrip('/')}/") else folder
+    top = find_top(folder, LOCAL)
+    return None if f"{_home()}/".startswith(f"{real_path(top).rstrip('/')}/") else top
 
 
 def _current_folder() -> str:

@@ -28,6 +28,7 @@ from turngate.state.paths import state_folder
 
 PENDING_S = 10  # so long, the hooks that wait for approval are not looked up again
 MAX_PORT = 65535
+PRINTED = "open {}\n(Ctrl-C ends the server)"
 
 
 def declare(parser: Parser) -> None:
@@ -66,7 +67,9 @@ def run(options: argparse.Namespace) -> int:
                 list(views.history.refresh())
                 _write(options.html, make_file(views))
             return 0
-        ended = run_until_signal(Server(views).run(options.port, _print_address))
+        ended = run_until_signal(
+            Server(views).run(options.port, lambda url: print(PRINTED.format(url), flush=True))
+        )
     return 0 if ended is signal.SIGINT else 128 + int(ended or 0)
 
 
@@ -84,20 +87,14 @@ def _views(options: argparse.Namespace) -> Iterator[Views]:
     yield Views(History(state_folder(), shown), _pending, _subagents, shown)
 
 
-def _print_address(address: str) -> None:
-    print(f"open {address}\n(Ctrl-C ends the server)", flush=True)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
 def _write(path: str, page: str) -> None:
     if path == "-":
         print(page)
         return
     try:
-        with open(path, "w", encoding="utf-8", opener=_open_private) as file:
+        with open(
+            path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)
+        ) as file:
             file.write(page)
     except OSError as error:
         raise UsageError(f"--html {path}: {error.strerror}") from None

@@ -126,14 +126,6 @@ def _duration(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def _dollars(cost: float | None) -> str:
-    return "" if cost is None else format_dollars(cost)
-
-
-def _name(gate: str) -> str:
-    return truncate(one_line(strip_controls(gate)), MAX_GATE_CHARS)
-
-
 def _plot(weeks: Mapping[str, Mapping[str, int]]) -> str:
     """Return one bar for each week up to now; the highest is that of the week with most blocks."""
     back = range(MAX_WEEKS - 1, -1, -1)
@@ -145,7 +137,7 @@ def _plot(weeks: Mapping[str, Mapping[str, int]]) -> str:
 
 # The heading of each column, the value of a row, and what is shown of it.
 COLUMNS: Sequence[tuple[str, str, Callable[[Any], str]]] = (
-    ("GATE", "gate", _name),
+    ("GATE", "gate", lambda gate: truncate(one_line(strip_controls(gate)), MAX_GATE_CHARS)),
     ("RUNS", "runs", str),
     ("PASSED", "passed", str),
     ("BLOCKED", "blocked", str),
@@ -157,7 +149,7 @@ COLUMNS: Sequence[tuple[str, str, Callable[[Any], str]]] = (
     ("MEDIAN", "median_seconds", _duration),
     ("95 %", "p95_seconds", _duration),
     ("TOKENS", "tokens", _number),
-    ("COST", "cost_usd", _dollars),
+    ("COST", "cost_usd", lambda cost: "" if cost is None else format_dollars(cost)),
     ("BLOCKED PER WEEK", "weeks", _plot),
 )
 

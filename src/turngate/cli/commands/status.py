@@ -66,8 +66,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({**asdict(status), "next": next_step}, indent=2))
         return 0
-    for heading, lines in _sections(status):
-        _print_section(heading, lines)
+    for heading, rows in _sections(status):
+        print(paint(flat(heading), "bold"))
+        width = max((len(shown_key(name)) for name, _, _ in rows), default=0)
+        for name, text, style in rows:
+            print(f"  {shown_key(name):<{width}}  {paint(flat(text), style)}")
     print(f"Next: {next_step}")
     return 0
 
@@ -141,14 +144,9 @@ def _hosts(project: str) -> Iterator[HostStatus]:
         stops = [line for line in lines if line.hook.our_event == "Stop"]
         worst = next((line.findings[0] for line in stops if line.findings), None)
         why = worst.message if worst else next(iter(unread), None)
-        in_project_only = all(line.hook.file.level == "project" for line in stops)
-        if (
-            why is None
-            and stops
-            and in_project_only
-            and is_inside(os.getcwd(), project)
-            and os.getcwd() != project
-        ):
+        is_below = is_inside(os.getcwd(), project) and os.getcwd() != project
+        in_project_only = stops and all(line.hook.file.level == "project" for line in stops)
+        if why is None and in_project_only and is_below:
             why = "an agent that starts in this subfolder may not read it"
         yield HostStatus(host.name, host.title, files, diagnosis.runs_turngate, why)
 
@@ -224,10 +222,3 @@ def _gate_text(gate: GateStatus) -> tuple[str, str]:
         text += f": {first_line(gate.last.reason)}" if gate.last.reason else ""
         text += f"; last passed {format_time(gate.passed, minutes)}" if gate.passed else "; never passed"
     return text, label_style(label)
-
-
-def _print_section(heading: str, rows: list[tuple[str, str, str]]) -> None:
-    print(paint(flat(heading), "bold"))
-    width = max((len(shown_key(name)) for name, _, _ in rows), default=0)
-    for name, text, style in rows:
-        print(f"  {shown_key(name):<{width}}  {paint(flat(text), style)}")

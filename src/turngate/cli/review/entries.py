@@ -149,7 +149,13 @@ def format_entry(entry: HookEntry, settings: Settings) -> Iterator[Line]:
     yield f"  {shown_key(entry.key)}: {format_trust(entry.hook)}", trust_style(entry.hook)
     yield f"    {format_text(entry.rule)}", "plain"
     yield f"    {entry.place}, {', '.join(_facts(entry.rule, settings))}", "dim"
-    yield f"    {format_history(entry.history)}", "dim"
+    history, past = entry.history, "never run"
+    if history.last:
+        mean = (
+            "" if history.mean is None else f"; mean {history.mean:.2f} s of {counted(history.count, 'run')}"
+        )
+        past = f"last run {format_past_run(history.last[0])}{mean}"
+    yield f"    {past}", "dim"
     yield from ((f"    {text}", style) for text, style in format_not_covered(entry.hook))
     if entry.is_pending or entry.hook.status == "rejected":
         yield f"    → {what_to_do(entry.key)}", "notice"
@@ -204,13 +210,6 @@ def _facts(rule: Rule, settings: Settings) -> Iterator[str]:
         yield "switched off"
     elif switch := switched_off_by(rule, settings):
         yield f"switched off by {switch}"
-
-
-def format_history(history: History) -> str:
-    if not history.last:
-        return "never run"
-    mean = "" if history.mean is None else f"; mean {history.mean:.2f} s of {counted(history.count, 'run')}"
-    return f"last run {format_past_run(history.last[0])}{mean}"
 
 
 def format_past_run(run: PastRun) -> str:

@@ -57,9 +57,8 @@ class Histories:
 
     def __init__(self, project: str, state: str) -> None:
         self._by_name: dict[tuple[HookName, bool], History] = {}
-        self.unknown_program: tuple[float, str] | None = (
-            None  # the last block in one, and what is known of it
-        )
+        # The last block in one, and what is known of it.
+        self.unknown_program: tuple[float, str] | None = None
         for record in _records(project, state):
             with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # a damaged line
                 if record["kind"] == "notice":

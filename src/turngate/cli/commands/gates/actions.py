@@ -4,13 +4,12 @@ import argparse
 import contextlib
 import json
 import os
-import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from uuid import uuid4
 
 from turngate._frozen_dataclass import frozen
@@ -57,20 +56,6 @@ class GateResult:
     seconds: float = 0.0
 
 
-class PrivateFolder(NamedTuple):
-    """A folder for the state of one run and a short conversation, which is removed afterward."""
-
-    folder: str
-
-    @property
-    def state(self) -> str:
-        return os.path.join(self.folder, "state")
-
-    @property
-    def transcript(self) -> str:
-        return os.path.join(self.folder, "transcript.jsonl")
-
-
 NOT_LOADED = "no gate could be loaded; `turngate check` lists what to correct"
 NO_GATES = "no gates are configured; `turngate init` finds the checks of a project"
 APPROVE = (
@@ -108,10 +93,8 @@ def _run(
 ) -> int:
     location = workspace.world.location
     with open_private_folder() as private:
-        results = workspace.run(_run_and_print(entries, settings, workspace.world, private, options))
-    if isinstance(results, signal.Signals):
-        print(f"turngate: ended by {results.name}; no gate is left running", file=sys.stderr)
-        return 128 + results
+        work = _run_and_print(entries, settings, workspace.world, private, options)
+        results = workspace.run(work, "; no gate is left running")
     problems = [problem for event in STOP_EVENTS for problem in problems_for(event, settings)]
     not_loaded = has_unloaded_hooks(settings, *STOP_EVENTS)
     code = _exit_code(results, lenient=options.lenient, not_loaded=not_loaded)
@@ -135,7 +118,7 @@ async def _run_and_print(
     entries: Sequence[GateEntry],
     settings: Settings,
     world: World,
-    private: PrivateFolder,
+    private: str,
     options: argparse.Namespace,
 ) -> list[GateResult]:
     """Run the gates in order, each by itself, in the project; print each result at once."""
@@ -242,26 +225,28 @@ def _entry_json(entry: GateEntry) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def open_private_folder() -> Iterator[PrivateFolder]:
+def open_private_folder() -> Iterator[str]:
+    """Yield a folder for the state of one run and a short conversation, which is removed afterward."""
     with tempfile.TemporaryDirectory(prefix="turngate-gates-") as folder:
-        private = PrivateFolder(folder)
-        with open(private.transcript, "xb") as file:
+        with open(os.path.join(folder, "transcript.jsonl"), "xb") as file:
             file.write(conversation(ran_tests=False))
-        yield private
+        yield folder
 
 
 async def run_gate(
     entry: GateEntry,
     settings: Settings,
     place: World,
-    private: PrivateFolder,
+    private: str,
     base: str = "",
     state: str | None = None,
 ) -> GateResult:
     """Run one gate. `base`: a commit, if any. `state`: where what is known of the gate is kept, by default nowhere."""
-    rule, state = entry.rule, state or private.state
+    rule, state = entry.rule, state or os.path.join(private, "state")
     given = {"session_id": f"{GATES_RUN_SESSION}{uuid4()}"}  # nothing is known from an earlier run
-    fields = sample_fields(rule, given, project=place.project, transcript=private.transcript)
+    fields = sample_fields(
+        rule, given, project=place.project, transcript=os.path.join(private, "transcript.jsonl")
+    )
     event = read_event(rule.event, fields, cwd=place.project)
     own = replace(settings, rules=(rule,), stop_budget=None)
     waiting = format_waiting(label(rule.hook), settings.timeout_of(rule))

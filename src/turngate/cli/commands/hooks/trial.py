@@ -4,8 +4,6 @@ import argparse
 import contextlib
 import json
 import os
-import signal
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -94,10 +92,7 @@ def try_hooks(options: argparse.Namespace, workspace: OpenWorkspace) -> int:
     ):
         with open(place.transcript, "xb") as file:
             file.write(conversation())
-        trials = workspace.run(_try_all(chosen, settings, place, fields))
-    if isinstance(trials, signal.Signals):
-        print(f"turngate: ended by {trials.name}; no hook is left running", file=sys.stderr)
-        return 128 + trials
+        trials = workspace.run(_try_all(chosen, settings, place, fields), "; no hook is left running")
     not_loaded = has_unloaded_hooks(settings, options.event)
     # Hooks in the background have no part in the verdict.
     runs = tuple(trial.run for trial in trials if not trial.run.rule.hook.detached)

@@ -1,7 +1,6 @@
 """The gates that a person names with `turngate init --with`: their options for a project, or what to write instead."""
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -12,7 +11,6 @@ from turngate.core.text import closest_word, quote_name
 from turngate.errors import UsageError
 from turngate.gates.arguments import json_name, option_rows
 from turngate.gates.find_checks import chosen_commands, find_check_commands
-from turngate.gates.gate import Gate, GateOption
 from turngate.gates.library import GATES
 from turngate.gates.library.coverage import REPORTS
 from turngate.gates.library.project_checks import LOOKED_FOR
@@ -53,8 +51,13 @@ def propose_named(names: Sequence[str], place: Place, proposal: Proposal) -> Nam
     gates, notes = [], []
     found = {gate.check for gate in proposal.gates} | {each.check for each in proposal.missing}
     for name in names:
+        if name in PROJECT_CHECKS and name in found:
+            continue
         if name in PROJECT_CHECKS:
-            notes += [] if name in found else [f"{name} is left out: {_why_not_found(name, place)}"]
+            others = chosen_commands(find_check_commands(place.files), name)
+            by_hand = f"looked for {LOOKED_FOR[name]}; name the command: {_entry(name, command='COMMAND')}"
+            reason = f"another gate runs what `{others[0].command}` runs" if others else by_hand
+            notes.append(f"{name} is left out: {reason}")
         elif why := _why_left_out(name, place):
             notes.append(f"{name} is left out: {why}")
         else:
@@ -65,12 +68,7 @@ def propose_named(names: Sequence[str], place: Place, proposal: Proposal) -> Nam
     return NamedGates(tuple(gates), tuple(notes))
 
 
-def _why_not_found(check: str, place: Place) -> str:
-    if found := chosen_commands(find_check_commands(place.files), check):
-        return f"another gate runs what `{found[0].command}` runs"
-    return f"looked for {LOOKED_FOR[check]}; name the command: {_entry(check, command='COMMAND')}"
-
-
+_ALSO_NEEDED = {"budget": "minutes", "judge": "prompt", "notify": "webhook"}
 _COMPARE_WITH_GIT = ("clean", "coverage", "dependencies", "review", "size", "untouched")
 
 
@@ -79,8 +77,11 @@ def _why_left_out(name: str, place: Place) -> str | None:
     gate, options = GATES[name], _guess_options(name, place)
     if gate.command == "required":
         return f"name its command: {_entry(name, command='COMMAND')}"
-    if missing := [row for row in _needed(gate) if json_name(row) not in options]:
-        return f"its options cannot be guessed; write {_entry(name, options=_placeholders(missing))}"
+    rows = (row for row in option_rows(gate) if row.required or row.name == _ALSO_NEEDED.get(name))
+    if missing := [row for row in rows if json_name(row) not in options]:
+        kinds: dict[str, Callable[[str], Any]] = {"texts": lambda word: [word], "number": lambda _: 60}
+        values = {json_name(row): kinds.get(row.kind, str)(row.metavar.rstrip("…")) for row in missing}
+        return f"its options cannot be guessed; write {_entry(name, options=values)}"
     if name in _COMPARE_WITH_GIT and not place.has_repository:
         return f"it compares with git; run `git init`, and then `turngate init --with {name}`"
     if name == "checks" and not place.has_program("gh"):
@@ -88,19 +89,6 @@ def _why_left_out(name: str, place: Place) -> str | None:
     if gate.asks_model and not place.has_judge:
         return f"it asks a model, and none is configured; write {_entry(name, options={'model': 'PROVIDER:NAME'})}"
     return None
-
-
-_ALSO_NEEDED = {"budget": "minutes", "judge": "prompt", "notify": "webhook"}
-
-
-def _needed(gate: Gate) -> list[GateOption]:
-    return [row for row in option_rows(gate) if row.required or row.name == _ALSO_NEEDED.get(gate.name)]
-
-
-def _placeholders(rows: Iterable[GateOption]) -> dict[str, Any]:
-    values = {row: row.metavar.rstrip("…") for row in rows}
-    kinds: dict[str, Callable[[str], Any]] = {"texts": lambda word: [word], "number": lambda _: 60}
-    return {json_name(row): kinds.get(row.kind, str)(word) for row, word in values.items()}
 
 
 def _entry(name: str, **values: Any) -> str:
@@ -160,13 +148,3 @@ def _note(name: str, place: Place) -> str | None:
     command = next((_WITH_COVERAGE[word] for word in words if word in _WITH_COVERAGE), None)
     how = f", as `{command}` does" if command else ""
     return f"let the tests write {' or '.join(REPORTS[:2])}{how}; without a report it cannot run"
-
-
-def in_repository(project: str) -> bool:
-    """Return whether a folder, or one above it, has a repository of git."""
-    folder = os.path.realpath(project)
-    while not os.path.exists(os.path.join(folder, ".git")):
-        if os.path.dirname(folder) == folder:
-            return False
-        folder = os.path.dirname(folder)
-    return True

@@ -71,7 +71,9 @@ def propose_for(
         return root
     gates, missing = [*root.gates], [*root.missing]
     for folder in _packages(project, files, is_searched=not found)[:MAX_PACKAGES]:
-        inner = _package_files(project, folder, files)
+        inner = read_project_files(os.path.join(project, folder))
+        locks = {*PYTHON_LOCK_FILES, *NODE_LOCK_FILES} & files.names  # those of the workspace are its own
+        inner = ProjectFiles(inner.names | locks, inner.texts)
         own = propose(
             [each for each in find_check_commands(inner) if each.check not in found], has_program, wanted
         )
@@ -117,7 +119,7 @@ def _propose(sure: Sequence[CheckCommand], has_program: Callable[[str], bool]) -
                 is_first = not any(gate.entry["id"] == check for gate in gates)
                 follows = len(chosen) == 1 and check in GATES
                 made = [_gate(each, is_first=is_first, follows=follows and each is best) for each in there]
-                gates.append(_with_others(made))
+                gates.append(replace(made[0], others=tuple(made[1:])))
     return Proposal(tuple(gates), tuple(missing))
 
 
@@ -128,11 +130,6 @@ def _gate(found: CheckCommand, *, is_first: bool, follows: bool) -> ProposedGate
     limit = {"timeout": TEST_TIMEOUT_S} if found.check in ("tests", "build") else {}
     entry = {"type": "gate", "id": name, **what, **limit}
     return ProposedGate(entry, found.command, found.found_in, found.quicker)
-
-
-def _with_others(gates: Sequence[ProposedGate]) -> ProposedGate:
-    first, *others = gates
-    return replace(first, others=tuple(others))
 
 
 # Packages of a workspace
@@ -187,13 +184,6 @@ def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:
         for each in (*named, *uv, *lines)
         if isinstance(each, str) and each.strip("./")
     ]
-
-
-def _package_files(project: str, folder: str, root: ProjectFiles) -> ProjectFiles:
-    """Return the files of a package; the lock files of the workspace are its own."""
-    own = read_project_files(os.path.join(project, folder))
-    locks = {*PYTHON_LOCK_FILES, *NODE_LOCK_FILES} & root.names
-    return ProjectFiles(own.names | locks, own.texts)
 
 
 def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from turngate.agent.session_store import list_sessions
@@ -129,7 +129,9 @@ def run(options: argparse.Namespace) -> int:
             "(`turngate check` reports what is configured)",
             file=sys.stderr,
         )
-    lines = _make_lines(options)
+    lines: Lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
+    if options.otlp is not None:
+        lines = OtlpLines(options.otlp)
     if options.follow:
         return _follow(folder, project, lines, only=given is not None)
     with contextlib.closing(JournalTail(folder)) as tail:
@@ -140,12 +142,6 @@ def run(options: argparse.Namespace) -> int:
             where = f"session {os.path.basename(folder)}{f' in {project}' if project else ''}"
             print(f"no hook ran in {where}; `turngate check` reports what is configured")
     return 0
-
-
-def _make_lines(options: argparse.Namespace) -> Lines:
-    if options.otlp is not None:
-        return OtlpLines(options.otlp)
-    return JsonLines() if options.json else TextLines(verbose=options.verbose)
 
 
 def _print_new(tail: "JournalTail", project: str | None, lines: Lines, *, running: bool = False) -> bool:
@@ -175,19 +171,15 @@ def _follow(folder: str, project: str | None, lines: Lines, *, only: bool) -> in
             if stdout_error():
                 return 0
             time.sleep(FOLLOW_INTERVAL_S)
-            for path in () if only or number % SEARCH_EVERY else _changed_sessions(before, project):
-                if path not in tails:
-                    tail = JournalTail(path, skip=before.get(path, 0))
-                    tails[path] = opened.enter_context(contextlib.closing(tail))
+            if only or number % SEARCH_EVERY:
+                continue
+            with contextlib.suppress(UsageError):
+                for path in _by_last_change():
+                    has_changed = path not in tails and before.get(path) != _size(path)
+                    if has_changed and (project is None or _mentions(path, project)):
+                        tail = JournalTail(path, skip=before.get(path, 0))
+                        tails[path] = opened.enter_context(contextlib.closing(tail))
     return 0
-
-
-def _changed_sessions(before: Mapping[str, int], project: str | None) -> Iterator[str]:
-    """Yield the folders of sessions whose journal has another size than before."""
-    with contextlib.suppress(UsageError):
-        for folder in _by_last_change():
-            if before.get(folder) != _size(folder) and (project is None or _mentions(folder, project)):
-                yield folder
 
 
 def _size(folder: str) -> int:

@@ -123,8 +123,11 @@ def _format_verdict(record: dict[str, Any]) -> str:
         verdict = f"blocked by {names}" if names else "blocked"
     else:
         verdict = _HALTS.get(record.get("ended_by", "")) or _question(record) or "allowed"
-    if failed := ", ".join(map(_format_unenforced, record.get("unenforced", ()))):
-        verdict += f" (not enforced: {failed})"
+    failed = []
+    for run in record.get("unenforced", ()):  # of a gate that was skipped there is no other record
+        why = f": {one_line(str(run['why']))}" if run.get("outcome") == "skipped" and run.get("why") else ""
+        failed.append(_quote(str(run.get("hook"))) + why)
+    verdict += f" (not enforced: {', '.join(failed)})" if failed else ""
     lines = lines_with_words(record.get("prompt") or record.get("stop_reason"))
     return f"{verdict}: {lines[-1]}" if lines and not names else verdict
 
@@ -134,12 +137,6 @@ _HALTS = {"halted": "halted by a hook", "checkpoint": "waiting for the user"}
 
 def _quote(name: str) -> str:
     return quote_name(one_line(name, MAX_HOOK_NAME_CHARS))
-
-
-def _format_unenforced(run: dict[str, Any]) -> str:
-    """Name a gate; of one that was skipped there is no other record, so this says why."""
-    name, is_skipped = _quote(str(run.get("hook"))), run.get("outcome") == "skipped"
-    return f"{name}: {one_line(str(run['why']))}" if is_skipped and run.get("why") else name
 
 
 def _question(record: dict[str, Any]) -> str | None:
@@ -159,22 +156,16 @@ def _format_run(record: dict[str, Any]) -> str:
     # The record of the verdict says which failures were not enforced.
     result = record.get("outcome", "")
     label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)
-    reason = lines_with_words(record.get("reason") or _kept_notice(record))
+    notice = str(record.get("notice") or "")
+    reason = lines_with_words(record.get("reason") or (notice if AGENT_KEEPS in notice else ""))
     why = f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else ""
-    has_cost = "evaluation" in record and hook.get("type") != "agent"
-    cost = _format_cost(record["evaluation"]) if has_cost else ""
+    cost = ""
+    if (
+        "evaluation" in record and hook.get("type") != "agent"
+    ):  # that of a hook agent is in a record of its own
+        spent = record["evaluation"]
+        price = spent.get("cost_usd")
+        tokens = spent.get("input_tokens", 0) + spent.get("output_tokens", 0)
+        cost = f"  ({tokens:,} tokens{f', {format_dollars(price)}' if price is not None else ''})"
     seconds = " " * 8 if result in ("did not end", "running") else f"{record.get('seconds', 0):6.2f} s"
     return f"{label:<{LABEL_WIDTH}} {seconds}  {_quote(name)}{why}{cost}"
-
-
-def _kept_notice(record: dict[str, Any]) -> str:
-    """Return why a gate accepted what the agent keeps, if it did."""
-    notice = str(record.get("notice") or "")
-    return notice if AGENT_KEEPS in notice else ""
-
-
-def _format_cost(evaluation: dict[str, Any]) -> str:
-    """Format the tokens and the price of a model; those of a hook agent are in a record of its own."""
-    tokens = evaluation.get("input_tokens", 0) + evaluation.get("output_tokens", 0)
-    price = evaluation.get("cost_usd")
-    return f"  ({tokens:,} tokens{f', {format_dollars(price)}' if price is not None else ''})"

@@ -43,7 +43,9 @@ OpenSession = Callable[..., AbstractAsyncContextManager[OpenedSession]]
 
 def session_opener(options: argparse.Namespace) -> OpenSession:
     """Return what opens the session that the options of `turngate run` name. Raises UsageError."""
-    _check_tools(options.allow)
+    tools = (*TOOL_NAMES, *TOOL_ALIASES)
+    if unknown := next((name for name in options.allow if name not in tools), None):
+        raise UsageError(f"--allow {unknown}: there is no such tool; the tools are {', '.join(tools)}")
     if options.ssh is not None:
         check_one_project(options.project, options.ssh)
         return _open_over_ssh(options)
@@ -130,13 +132,6 @@ def _check_options(options: argparse.Namespace) -> None:
         load_extra(options.settings, ALL_DIALECTS[options.dialect])
     if options.model and (options.model.startswith("scripted:") or ":" not in options.model):
         resolve.open_model(options.model)
-
-
-def _check_tools(names: list[str]) -> None:
-    tools = (*TOOL_NAMES, *TOOL_ALIASES)
-    for name in names:
-        if name not in tools:
-            raise UsageError(f"--allow {name}: there is no such tool; the tools are {', '.join(tools)}")
 
 
 def _find_folders(given: list[str], base: str, files: Files) -> list[str]:

@@ -278,7 +278,12 @@ def _kill(options: argparse.Namespace) -> int:
             "which run? `turngate runs kill ID`, or --all for every one; `turngate runs` lists them"
         )
     with existing_registry() as registry:
-        killed = _kill_all(registry, options.id) if options.every else _kill_one(registry, options.id)
+        if options.every:
+            killed = _kill_all(registry, options.id)
+        else:
+            summary = _find(registry, options.id)
+            if not (killed := registry.kill(summary.last.id, KILL_REASON)):
+                raise _already_finished(summary)
         living = registry.living({run.owner for run in killed})
         left = [run for run in killed if run.owner not in living and not is_for_workers(run)]
     for run in sorted(killed, key=lambda run: (run.depth, run.created)):
@@ -286,13 +291,6 @@ def _kill(options: argparse.Namespace) -> int:
     if left:
         print(f"The process of {len(left)} of them died; plugins are notified by `turngate runs recover`.")
     return 0
-
-
-def _kill_one(registry: Registry, prefix: str) -> list[SubagentRun]:
-    summary = _find(registry, prefix)
-    if killed := registry.kill(summary.last.id, KILL_REASON):
-        return killed
-    raise _already_finished(summary)
 
 
 def _already_finished(summary: SubagentSummary) -> UsageError:

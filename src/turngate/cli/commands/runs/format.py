@@ -54,10 +54,11 @@ def _format_row(cells: Iterable[str], widths: Iterable[int]) -> str:
 
 
 def _cells(summary: SubagentSummary, now: float) -> list[str]:
+    is_today = _format_time(summary.created, "%Y-%m-%d") == _format_time(now, "%Y-%m-%d")
     return [
         summary.title,
         summary.state,
-        _format_clock(summary.created, now),
+        _format_time(summary.created, "%H:%M:%S" if is_today else "%b %d"),
         _format_seconds(summary.seconds(now)),
         _format_redirects(summary.last),
         printable(summary.last.parent)[: _COLUMNS["SESSION"]],
@@ -224,11 +225,6 @@ def _format_redirects(run: SubagentRun) -> str:
 
 def _format_duration(run: SubagentRun) -> str:
     return "" if run.seconds is None else f" after {_format_seconds(run.seconds)}"
-
-
-def _format_clock(then: float, now: float) -> str:
-    is_today = _format_time(then, "%Y-%m-%d") == _format_time(now, "%Y-%m-%d")
-    return _format_time(then, "%H:%M:%S" if is_today else "%b %d")
 
 
 def _format_time(then: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
