@@ -146,6 +146,18 @@ def write_json(value: Mapping[str, Any]) -> HostOutput:
     return HostOutput(stdout=to_json(value) if value else "")
 
 
+def write_claude_answer(answer: HostAnswer) -> HostOutput:
+    """Return the answer in the form of Claude Code, which most other hosts read too."""
+    notices = {"systemMessage": "\n".join(answer.notices)} if answer.notices else {}
+    match answer.decision:
+        case "block":
+            return write_json({"decision": "block", "reason": answer.reason, **notices})
+        case "halt":
+            return write_json({"continue": False, "stopReason": answer.reason, **notices})
+        case "allow":
+            return write_json(notices)
+
+
 def write_exit_code(answer: HostAnswer) -> HostOutput:
     """Return the answer for a host that reads only the exit code, and the reason on stderr."""
     answer = with_halt_as_notice(answer)

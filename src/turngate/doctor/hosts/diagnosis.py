@@ -29,8 +29,7 @@ from turngate.doctor.hosts.files import (
 )
 from turngate.doctor.hosts.hooks import SlowHook, ask_version, check_line, check_stop_hook
 from turngate.doctor.installation import Fact
-from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.codex import CODEX
+from turngate.hosts.all_hosts import CODEX, HOSTS
 from turngate.hosts.host import FolderTrust, Host
 from turngate.hosts.input_fields import EVENT_NAMES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.hooks.turngate_hook_command import is_hook_line
-from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.codex import CODEX
+from turngate.hosts.all_hosts import CODEX, HOSTS
 from turngate.hosts.host import FolderTrust, Host, Level
 from turngate.hosts.install.json_text import read_json_text
 from turngate.project.safe_paths import is_inside
