@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from turngate._frozen_dataclass import frozen
 from turngate.check.misplaced_files import find_misplaced_files
@@ -10,8 +11,8 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import describe_name
 from turngate.doctor.diagnosis import fired_event
 from turngate.project.files import LOCAL
-from turngate.settings.agent_types import agent_type_rules, check_agent_files, load_agent_types
-from turngate.settings.load import load_layers
+from turngate.settings.agent_types import check_agent_files, hooks_of_agents
+from turngate.settings.load import Sources, load_layers
 from turngate.settings.plugin_folders import display_name
 from turngate.trust.review import ReviewedHook, Reviewer, accepts_all, gone_rule, with_unique_keys
 
@@ -23,15 +24,12 @@ class ReviewedSettings:
     gone: tuple[tuple[Rule, str], ...]  # hooks that were approved and are gone, with their keys
 
 
-def review_settings(
-    project: str, *, dialect: str, plugin_dirs: Sequence[str] = (), extra: str | None = None
-) -> ReviewedSettings:
+def review_settings(project: str, **sources: Unpack[Sources]) -> ReviewedSettings:
     """Return the settings as a session would have them, and the problems of all files."""
-    layers = load_layers(project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra, files=LOCAL)
+    layers = load_layers(project, **sources, files=LOCAL)
     reviewer = Reviewer(layers, accept=accepts_all())
     settings = reviewer.review_settings().with_rules(problems=find_misplaced_files(layers))
-    agent_types, _ = load_agent_types(project, files=LOCAL)  # a plugin's have no hooks
-    of_agents, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
+    of_agents = hooks_of_agents(project, settings.dialect.name, LOCAL)
     rules = (*settings.rules, *reviewer.review_rules(of_agents))
     reviewed = with_unique_keys([reviewer.review(rule) for rule in rules])
     written, problems = check_agent_files(settings, project)

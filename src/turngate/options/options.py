@@ -4,7 +4,7 @@
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
 from typing import Any
 
@@ -105,16 +105,6 @@ class Options:
         rules = self.rules_as_written()
         return tuple(replace(rule, hook=adapt_sdk_callback(rule.hook, dialect)) for rule in rules)
 
-    def _entries(self) -> Iterator[tuple[str, str | None, str, Hook]]:
-        """Yield event, matcher, index and hook of each hook."""
-        for event, configs in self.hooks.items():
-            for number, config in enumerate(configs):
-                if isinstance(config, HookGroup):
-                    for inner, hook in enumerate(config.hooks):
-                        yield event, config.matcher, f"[{number}].hooks[{inner}]", hook_of(hook)
-                else:
-                    yield event, None, f"[{number}]", hook_of(config)
-
     def _with_defaults(self, hook: Hook, event: str) -> Hook:
         """Return the hook with the mode and timeout of the options where it has none of its own."""
         mode = self.mode if isinstance(self.mode, str | None) else self.mode.get(event)
@@ -171,7 +161,12 @@ class Options:
 
     def rules_as_written(self) -> tuple[Rule, ...]:
         """Return the rules with the callbacks as they were passed in, for a program that calls them itself."""
-        return tuple(
-            Rule(event, self._with_defaults(hook, event), matcher, index=index)
-            for event, matcher, index, hook in self._entries()
-        )
+        rules = []
+        for event, configs in self.hooks.items():
+            for number, config in enumerate(configs):
+                group = config if isinstance(config, HookGroup) else None
+                for inner, each in enumerate(group.hooks if group else (config,)):
+                    index = f"[{number}]" + (f".hooks[{inner}]" if group else "")
+                    hook = self._with_defaults(hook_of(each), event)
+                    rules.append(Rule(event, hook, group.matcher if group else None, index=index))
+        return tuple(rules)

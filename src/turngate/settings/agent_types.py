@@ -10,7 +10,7 @@ from itertools import accumulate, islice, takewhile
 from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.checkpoints import CheckpointError, Stage, split_stages
 from turngate.core.conversation.tools import READ_ONLY, TOOL_ALIASES, TOOL_NAMES, tool_names
-from turngate.core.dialect import Dialect
+from turngate.core.dialect import ALL_DIALECTS, Dialect
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate
 from turngate.project.files import LOCAL, Files
@@ -292,6 +292,12 @@ def agent_type_rules(
                 rules.append(replace(of_subagent, agent_type=agent_type.name))
             not_loaded += Settings(problems=problems).not_loaded
     return tuple(rules), tuple(not_loaded), notices
+
+
+def hooks_of_agents(project: str, dialect: str, files: Files) -> tuple[Rule, ...]:
+    """Return the hooks of agent files; those of a plugin have none."""
+    agent_types, _ = load_agent_types(project, files=files)
+    return agent_type_rules(agent_types.values(), ALL_DIALECTS[dialect])[0]
 
 
 def parse_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[list[Rule], tuple[Problem, ...]]:

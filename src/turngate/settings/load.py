@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Required, TypedDict
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.constants import COMMAND_LINE, EVENTS, MANAGED
@@ -84,6 +85,16 @@ class Layers:
             settings = _merge_with_own(self.layers, self.own, self.dialect)
         problems = (*settings.problems, *excess_problems(self.layers))
         return replace(settings, plugin_dirs=self.plugin_dirs, problems=problems)
+
+
+class Sources(TypedDict, total=False):
+    """Which settings are read besides the files of a project: the keyword arguments of `load_layers`."""
+
+    dialect: Required[str]
+    home: str | None
+    plugin_dirs: Sequence[str]
+    extra: str | None
+    recorded_plugins: Sequence[str]
 
 
 def load_layers(

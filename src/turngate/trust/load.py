@@ -4,6 +4,7 @@ import os
 from ast import literal_eval
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import hook_text
@@ -12,7 +13,7 @@ from turngate.core.settings import Layer, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.gates.local_tree_state import is_committed
 from turngate.project.files import LOCAL, Files
-from turngate.settings.load import load_layers, project_path, report_unreachable
+from turngate.settings.load import Sources, load_layers, project_path, report_unreachable
 from turngate.settings.paths import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
@@ -52,30 +53,14 @@ def load_settings(
 
 
 def load_reviewed(
-    project: str,
-    *,
-    dialect: str,
-    home: str | None = None,
-    plugin_dirs: Sequence[str] = (),
-    extra: str | None = None,
-    trust: bool = False,
-    recorded_plugins: Sequence[str] = (),
-    files: Files = LOCAL,
+    project: str, *, trust: bool = False, files: Files = LOCAL, **sources: Unpack[Sources]
 ) -> Settings:
     """Return the reviewed settings of a project whose folder may not exist.
 
     A hook that is not approved is pending, and so is one that was and is gone. `recorded_plugins` are the folders of plugins of a session that has ended.
     """
     with report_unreachable(files):
-        layers = load_layers(
-            project,
-            dialect=dialect,
-            home=home,
-            plugin_dirs=plugin_dirs,
-            extra=extra,
-            recorded_plugins=recorded_plugins,
-            files=settings_snapshot(files, project),
-        )
+        layers = load_layers(project, **sources, files=settings_snapshot(files, project))
         reviewer = Reviewer(layers, accept=accepts_all(trust), reports_gone=True)
         return reviewer.review_settings().with_rules(problems=reviewer.problems)
 

@@ -14,7 +14,8 @@ from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
-from turngate.settings.load import Layers, load_layers, report_unreachable
+from turngate.settings.agent_types import hooks_of_agents
+from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
 from turngate.settings.paths import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
@@ -378,18 +379,14 @@ def review_project(
     dialect: str = "turngate",
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
-    agent_hooks: Iterable[Rule] = (),
     files: Files,
 ) -> Review:
-    """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
+    """Return the hooks of a project, also those of its agent files, and of the user as they are now."""
+    project = project_path(project, files)
+    agent_hooks = hooks_of_agents(project, dialect, files)
     with report_unreachable(files):
-        layers = load_layers(
-            project,
-            dialect=dialect,
-            plugin_dirs=plugin_dirs,
-            extra=extra,
-            files=settings_snapshot(files, project),
-        )
+        snapshot = settings_snapshot(files, project)
+        layers = load_layers(project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra, files=snapshot)
         reviewer = Reviewer(layers, complete=True)
         settings = reviewer.review_settings().with_rules(
             *reviewer.review_rules(agent_hooks), problems=reviewer.problems

@@ -57,16 +57,16 @@ Exit codes:
 
 def run(options: argparse.Namespace) -> int:
     # lazy: loads asyncio, which --help does not need
-    from turngate.cli.review import pending_hooks, review_hooks  # noqa: PLC0415
+    from turngate.cli.review import pending_hooks  # noqa: PLC0415
     from turngate.cli.review.entries import shown_key  # noqa: PLC0415
-    from turngate.trust.review import accepts_all  # noqa: PLC0415
+    from turngate.trust.review import accepts_all, review_project  # noqa: PLC0415
 
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)
     given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
     with show_if_slow("checking the settings"):
         settings, problems = find_all_problems(project, given)
-        hooks = () if accepts_all() else pending_hooks(review_hooks(project, **given, files=LOCAL))
+        hooks = () if accepts_all() else pending_hooks(review_project(project, **given, files=LOCAL))
         pending = [shown_key(hook.key) for hook in hooks]
     files = _settings_files(project, settings, problems)
     count = sum(options.strict or problem.severity != "note" for problem in problems)
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 def find_all_problems(project: str, given: Mapping[str, Any]) -> tuple[Settings, tuple[Problem, ...]]:
     """Return the settings with these options, and all their problems."""
-    from turngate.check.find_problems import find_problems  # noqa: PLC0415 # lazy: as above
+    from turngate.check.lint import find_problems  # noqa: PLC0415 # lazy: as above
 
     layers = load_layers(project_path(project, LOCAL), **given, files=LOCAL)
     settings = layers.merge()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from turngate.check.find_problems import find_problems
+from turngate.check.lint import find_problems
 from turngate.cli.arguments import (
     EXIT_ERRORS_AND_SIGNALS,
     EXIT_USAGE,

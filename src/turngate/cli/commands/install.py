@@ -15,7 +15,7 @@ from turngate.cli.console.questions import may_write
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import describe_path, find_project, with_program
-from turngate.cli.review import check_person, review_hooks
+from turngate.cli.review import check_person
 from turngate.cli.review.details import format_file_diff
 from turngate.cli.review.entries import PENDING
 from turngate.core.constants import SCRIPT_FAMILIES, STOP_EVENTS
@@ -60,6 +60,7 @@ from turngate.project.checkouts import find_top
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
 from turngate.state.paths import state_folder
+from turngate.trust.review import review_project
 
 _NAMES = f"{', '.join(HOSTS)}; an editor: {', '.join(EDITORS)}"
 _EXIT_CODES = f"""1   not written: the answer was no
@@ -431,7 +432,7 @@ def _next_steps(place: Place) -> Iterator[str]:
 
 
 def _project_steps(project: str) -> Iterator[str]:
-    review = review_hooks(project, dialect="turngate", files=LOCAL)
+    review = review_project(project, dialect="turngate", files=LOCAL)
     own = [hook for hook in review.hooks if hook.rule.family != "claude"]  # the host itself runs those
     if not any(hook.rule.event in STOP_EVENTS for hook in own):
         yield "→ this project has no hooks for a stop yet: `turngate init` writes gates for its checks"

@@ -30,7 +30,6 @@ from turngate.cli.review import (
     check_person,
     find_hooks,
     pending_hooks,
-    review_hooks,
 )
 from turngate.cli.review.details import HookChanges, details_json, format_details
 from turngate.cli.review.entries import (
@@ -47,7 +46,7 @@ from turngate.errors import UsageError
 from turngate.ports import World, on_machine
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval
-from turngate.trust.review import Review, ReviewedHook
+from turngate.trust.review import Review, ReviewedHook, review_project
 
 EXIT_CODES = f"""\
 Exit codes:
@@ -232,7 +231,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _review(options: argparse.Namespace, world: World) -> Review:
     with show_if_slow(f"reading the settings{on_machine(world)}"):
-        return review_hooks(world.project, **settings_options(options, world))
+        return review_project(world.project, **settings_options(options, world))
 
 
 def _read_entries(review: Review, world: World) -> list[HookEntry]:

@@ -19,7 +19,7 @@ from turngate.cli.console.questions import can_ask, confirm, may_write
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note, with_place
-from turngate.cli.review import approve_shown, review_hooks
+from turngate.cli.review import approve_shown
 from turngate.cli.review.entries import PENDING, shown_key, what_to_do
 from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
@@ -37,7 +37,7 @@ from turngate.project.safe_paths import real_path
 from turngate.settings.load import load_layers, project_path
 from turngate.settings.parse import parse_layer
 from turngate.state.files import write_all
-from turngate.trust.review import Review
+from turngate.trust.review import Review, review_project
 
 
 def approve_written(project: str, text: str) -> Iterator[str]:
@@ -60,7 +60,7 @@ def approve_written(project: str, text: str) -> Iterator[str]:
 
 
 def _review(project: str) -> Review:
-    return review_hooks(project, dialect="turngate", files=LOCAL)
+    return review_project(project, dialect="turngate", files=LOCAL)
 
 
 NOTHING_FOUND = (

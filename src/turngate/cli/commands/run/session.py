@@ -28,7 +28,7 @@ from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path, state_folder
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry.registry import registry_url
-from turngate.trust.review import Review
+from turngate.trust.review import Review, review_project
 
 
 class OpenedSession(NamedTuple):
@@ -91,9 +91,7 @@ def _open_over_ssh(options: argparse.Namespace) -> OpenSession:
 
 
 def _review(options: argparse.Namespace, world: World) -> Review:
-    from turngate.cli.review import review_hooks  # noqa: PLC0415 # lazy: not for -p
-
-    return review_hooks(world.project, **settings_options(options, world))
+    return review_project(world.project, **settings_options(options, world))
 
 
 def _session_factory(
