@@ -11,8 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from turngate.cli.commands.check import NOT_IGNORED, check_ignore
-from turngate.cli.commands.init.named_gates import Place, propose_named, read_names
-from turngate.cli.commands.init.proposal import ProposedGate, json_style, propose_for, settings_text
+from turngate.cli.commands.init.proposal import (
+    Place,
+    ProposedGate,
+    json_style,
+    propose_for,
+    propose_named,
+    read_names,
+    settings_text,
+)
 from turngate.cli.commands.init.trial import keep_results, try_gates
 from turngate.cli.console.conversation_text import counted, flat
 from turngate.cli.console.questions import can_ask, confirm, may_write
@@ -90,8 +97,8 @@ def init(options: argparse.Namespace) -> int:
     has_repository = os.path.exists(os.path.join(top, ".git"))
     here = Place(files, partial(has_program, project), has_repository, has_judge)
     proposal = propose_for(project, files, here.has_program, names)
-    named = propose_named(names, here, proposal)
-    gates = (*proposal.gates, *named.gates)
+    named, notes = propose_named(names, here, proposal)
+    gates = (*proposal.gates, *named)
     # What a hook of the project runs already, with the file of that hook.
     rules = [rule for rule in settings.rules if rule.event == "Stop" and rule.source != "user"]
     configured = {gate.id: rule.file or "" for gate in gates for rule in rules if _runs(rule, gate)}
@@ -106,11 +113,11 @@ def init(options: argparse.Namespace) -> int:
         f"{tool.check} is left out: `{tool.command}` ({tool.found_in}) needs {tool.program}, which was not found"
         for tool in proposal.missing
     ]
-    warnings += named.notes
+    warnings += notes
     before = None
     if os.path.lexists(os.path.join(project, SETTINGS)):
         before = _read_existing(project)
-        asked = tuple(gate for gate in new if gate in named.gates or gate.check in names)
+        asked = tuple(gate for gate in new if gate in named or gate.check in names)
         _show_additions([gate for gate in new if gate not in asked], configured, is_kept=not asked)
         if not asked:
             _print_warnings(warnings)
