@@ -58,9 +58,14 @@ def find_misplaced_files(read: Layers) -> tuple[Problem, ...]:
         for family in read.dialect.families
         for file in _in_family(os.path.join(base, f".{family}"), f"{prefix}.{family}", family)
     ]
-    files += [*_in_misspelt_folders(read), *_at_the_top(read)]
-    paths = ((file, real_path(file.path)) for file in files)
-    unread = (file for file, path in paths if used.isdisjoint((path, path.removesuffix(f"/{HOOKS_FILE}"))))
+    files += _in_misspelt_folders(read)
+    families = read.dialect.families
+    for name, meant in _TOP_FILES.items():
+        path = os.path.join(read.project, name)
+        if (meant is None or meant in families) and os.path.isfile(path):
+            files.append(_File(path, name, _expected(f".{meant or families[-1]}", name)))
+    found = ((file, real_path(file.path)) for file in files)
+    unread = (file for file, path in found if used.isdisjoint((path, path.removesuffix(f"/{HOOKS_FILE}"))))
     return (*filter(None, (_problem(file, read.layers) for file in unread)), *_plugins(read, used))
 
 
@@ -99,14 +104,6 @@ def _in_misspelt_folders(read: Layers) -> Iterator[_File]:
             if not (os.path.exists(right) and os.path.samefile(path, right)):  # a link, or case is ignored
                 there = (file for file in _READ if os.path.isfile(os.path.join(path, file)))
                 yield from (_File(f"{path}/{file}", f"{name}/{file}", f".{family}/{file}") for file in there)
-
-
-def _at_the_top(read: Layers) -> Iterator[_File]:
-    families = read.dialect.families
-    for name, meant in _TOP_FILES.items():
-        path = os.path.join(read.project, name)
-        if (meant is None or meant in families) and os.path.isfile(path):
-            yield _File(path, name, _expected(f".{meant or families[-1]}", name))
 
 
 def _names(folder: str) -> list[str]:

@@ -114,7 +114,17 @@ def run_gate(words: list[str]) -> int:
     session = fields.get("session_id") if fields else None
     if fields and session and (by := variable_of_command(recognize(fields), session)):
         return refuse_command("turngate gate", by)
-    stamp = stamp_path(fields, [*words, "", *_places(fields)]) if fields else None
+    try:
+        current = os.getcwd()
+    except OSError:  # it was deleted
+        current = ""
+    # What decides which project is meant.
+    places = [
+        current,
+        str((fields or {}).get("cwd")),
+        *(os.environ.get(each, "") for each in GATE_PROJECT_VARIABLES),
+    ]
+    stamp = stamp_path(fields, [*words, "", *places]) if fields else None
     answer = read_stamp(stamp) if stamp else None
     if answer is not None:
         print(answer, end="\n" if answer else "")
@@ -136,12 +146,3 @@ def _read_gate_input() -> tuple[dict[str, object] | None, str | None]:
     if not event and "hook_event_name" not in fields and "session_id" not in fields:
         return None, NOT_JSON
     return {**known, **fields, **({"hook_event_name": event} if event else {})}, None
-
-
-def _places(fields: dict[str, object]) -> list[str]:
-    """Return what decides which project is meant."""
-    try:
-        current = os.getcwd()
-    except OSError:  # it was deleted
-        current = ""
-    return [current, str(fields.get("cwd")), *(os.environ.get(name, "") for name in GATE_PROJECT_VARIABLES)]

@@ -89,8 +89,14 @@ async def answer_host_event(
         raise UsageError(f"the event on stdin: {error}") from None
     prompt = _prompt(event)
     is_active = event.stop_hook_active
-    calls = tool_call_position(_own_transcript(host, event)) if event.tool_calls is None else event.tool_calls
-    is_first = _is_first(host, event, prompt)
+    # The transcript in which the tool calls of the stopping agent are, or "" if it is not known.
+    transcript = event.stopping_transcript
+    is_shared = event.subagent is not None and transcript == event.transcript_path
+    transcript = "" if is_shared and not host.subagents_in_transcript else transcript
+    calls = tool_call_position(transcript) if event.tool_calls is None else event.tool_calls
+    # Whether the host says that no hook has continued this turn. It is asked only where there is nothing better, and
+    # where its own limit ends a loop if that is not true.
+    is_first = event.name not in TEAM_EVENTS and not prompt and host.limit is not None and not is_active
     stored = None if is_first else read_count(path, prompt, is_active=is_active)
     if stored and stored.get("has_ended"):
         # Another hook of the host has continued the turn that the limit has ended for ours.
@@ -176,23 +182,6 @@ def _prompt(event: StopEvent) -> str:
         return ""
     text = (event.host_fields or {}).get("prompt")
     return event.prompt_id or (digest(text) if isinstance(text, str) else "")
-
-
-def _own_transcript(host: Host, event: StopEvent) -> str:
-    """Return the transcript in which the tool calls of the stopping agent are, or "" if it is not known."""
-    path = event.stopping_transcript
-    is_shared = event.subagent is not None and path == event.transcript_path
-    return "" if is_shared and not host.subagents_in_transcript else path
-
-
-def _is_first(host: Host, event: StopEvent, prompt: str) -> bool:
-    """Return whether the host says that no hook has continued this turn.
-
-    It is asked only where there is nothing better, and where its own limit ends a loop if that is not true.
-    """
-    return (
-        event.name not in TEAM_EVENTS and not prompt and host.limit is not None and not event.stop_hook_active
-    )
 
 
 def _guard(

@@ -263,11 +263,10 @@ def _wrong_part(path: str, value: object, expected: object) -> tuple[str, object
         parts = [(f"{path}.{key}", value[key], each) for key, each in expected.items() if key in value]
     elif isinstance(expected, list) and isinstance(value, list):
         parts = [(f"{path}[{number}]", item, expected[0]) for number, item in enumerate(value)]
-    elif isinstance(expected, dict | list) or not _is_of(value, expected):
+    elif isinstance(expected, dict | list):
         return path, value
+    else:
+        types = expected if isinstance(expected, tuple) else (expected,)
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            return path, value
     return next((wrong for part in parts if (wrong := _wrong_part(*part))), None)
-
-
-def _is_of(value: object, expected: object) -> bool:
-    types = expected if isinstance(expected, tuple) else (expected,)
-    return isinstance(value, types) and (not isinstance(value, bool) or bool in types)

@@ -132,8 +132,10 @@ class _Finder:
                 self._add(path, words, number, is_pattern=is_pattern, is_alone=is_alone)
         is_kept = of_system.__contains__ if is_data else bool
         self.absent |= {each: None for each in self._missing if is_kept(os.path.basename(each))}
-        if explains and len(self.covered) == count and (text := describe_runner(name, command)):
-            self.not_covered[text] = None
+        runs_more = _is_check(command) or name in {*_RUNNERS, "turngate"}  # than the files that it is given
+        if explains and len(self.covered) == count and runs_more:
+            says = _RUNNERS.get(name, "its configuration")
+            self.not_covered[f"what `{command}` runs ({says} and the project's own files)"] = None
 
     def _is_script_named(self, name: str, word: str, path: str) -> bool:
         """Return whether a word is a script of the project with the name of a tool: `.husky/pre-commit` is not pre-commit."""
@@ -362,10 +364,3 @@ def _is_check(command: str) -> bool:
             if re.match(rf"{re.escape(tool.name)}{ends}(?![\w.-])", command):
                 return True
     return False
-
-
-def describe_runner(name: str, command: str) -> str | None:
-    """Return what a program runs beside the files that it is given, or None if that is nothing of the project."""
-    if not _is_check(command) and name not in {*_RUNNERS, "turngate"}:
-        return None
-    return f"what `{command}` runs ({_RUNNERS.get(name, 'its configuration')} and the project's own files)"

@@ -61,10 +61,7 @@ class Surroundings:
         self.files, self.project = covered.files, covered.project
         self._path_folders: dict[str, list[str]] = {}
         names = ("PWD", "CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
-        self._own = dict.fromkeys(names, self.project)
-
-    def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> Mapping[str, str]:
-        return {**self.environ, **env, **hook.env, **self._own}
+        self.own = dict.fromkeys(names, self.project)
 
     def path_folders(self, hook: CommandHook, env: Mapping[str, str]) -> list[str]:
         """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
@@ -180,7 +177,7 @@ def files_of(
         named = definition_files(rule.hook) if isinstance(rule.hook, GateHook) else ()
         return CommandFiles(named, dict.fromkeys(named))
     hook = expand_plugin_variables(command)
-    variables = around.variables_of(hook, level.env)
+    variables = {**around.environ, **level.env, **hook.env, **around.own}
     folders = around.path_folders(hook, level.env)
     found = find_command_files(hook, variables, folders, around.covered, explains=explains)
     # `npm test` names no file: what is beside the hooks of another program has nothing to do with it.

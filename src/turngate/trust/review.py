@@ -14,7 +14,6 @@ from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
-from turngate.settings.agent_types import hooks_of_agents
 from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
 from turngate.settings.paths import settings_snapshot
 from turngate.state.paths import state_folder
@@ -382,6 +381,8 @@ def review_project(
     files: Files,
 ) -> Review:
     """Return the hooks of a project, also those of its agent files, and of the user as they are now."""
+    from turngate.settings.agent_types import hooks_of_agents  # noqa: PLC0415 # lazy: not for a stop
+
     project = project_path(project, files)
     agent_hooks = hooks_of_agents(project, dialect, files)
     with report_unreachable(files):

@@ -5,9 +5,8 @@ import contextlib
 import json
 import os
 import shlex
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -20,7 +19,7 @@ from turngate.cli.arguments import (
     add_project_options,
 )
 from turngate.cli.commands.check import unignored_local_settings
-from turngate.cli.console.conversation_text import counted, flat, format_waiting
+from turngate.cli.console.conversation_text import counted, flat, format_time, format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
 from turngate.cli.console.signals import restore_handlers, run_to_end
 from turngate.cli.console.streams import paint
@@ -96,7 +95,10 @@ def run(options: argparse.Namespace) -> int:
         diagnosis = _diagnose(reviewed, project, histories)
         facts = inspect_turngate(state_folder(), settings.environ_of_models(os.environ))
         if histories.unknown_program:
-            facts = (*facts, _unknown_program(*histories.unknown_program))
+            when, program = histories.unknown_program
+            text = f"{program}; Turngate has blocked its agent on {format_time(when, '%Y-%m-%d')}"
+            hint = "if its agent stops even if a gate blocks, let it run `turngate hook --exit-code`"
+            facts = (*facts, Fact("unknown program", text, hint=hint))
         host = diagnose_host(HOSTS[options.host], settings, project, os.environ) if options.host else None
         if host:
             diagnosis = with_host_events(diagnosis, host.host)
@@ -108,8 +110,9 @@ def run(options: argparse.Namespace) -> int:
             print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
             _print_hint(fact.hint, "  ", project)
         if host:
-            print_host(host, project)
-        print_diagnosis(diagnosis, project)
+            _print_files(_lines_of(host), host.problems, project, f" of {host.host.title}")
+        own = ((hook.rule.file or "Python", _name(hook), hook) for hook in diagnosis.hooks)
+        _print_files(own, diagnosis.problems, project)
     proofs: dict[int, Proof] = {}
     for hook in diagnosis.hooks if options.prove else ():
         if hook.rule.event not in STOP_EVENTS:
@@ -143,12 +146,6 @@ def run(options: argparse.Namespace) -> int:
         or any(fact.is_problem for fact in facts)
     )
     return EXIT_PROBLEMS if has_problem else EXIT_ALLOWED
-
-
-def _unknown_program(when: float, program: str) -> Fact:
-    text = f"{program}; Turngate has blocked its agent on {time.strftime('%Y-%m-%d', time.localtime(when))}"
-    hint = "if its agent stops even if a gate blocks, let it run `turngate hook --exit-code`"
-    return Fact("unknown program", text, hint=hint)
 
 
 def _diagnose(reviewed: ReviewedSettings, project: str, histories: Histories) -> Diagnosis:
@@ -227,35 +224,35 @@ _STYLES = {
 _RESULTS = ("proved", "NOT PROVED", "cannot prove")
 
 
-def print_diagnosis(diagnosis: Diagnosis, project: str) -> None:
-    files = [*(hook.rule.file or "Python" for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
-    for file in dict.fromkeys(files):
-        print(paint(flat(file or "settings"), "bold"))
-        for hook in diagnosis.hooks:
-            if (hook.rule.file or "Python") == file:
-                _print_hook(_name(hook), hook, project)
-        _print_problems(file, diagnosis.problems, project)
+def _print_files(
+    lines: Iterable[tuple[str, str, HookDiagnosis | HostHookDiagnosis]],
+    problems: Sequence[Problem],
+    project: str,
+    owner: str = "",
+) -> None:
+    """Print hooks, each with its file and its name, and problems file by file. `owner`: the host whose files they are."""
+    lines = list(lines)
+    for file in dict.fromkeys((*(file for file, _, _ in lines), *(each.file for each in problems))):
+        print(paint(flat((file or "settings") + owner), "bold"))
+        for place, name, hook in lines:
+            if place == file:
+                _print_hook(name, hook, project)
+        for problem in problems:
+            if problem.file == file:
+                text = ": ".join(filter(None, (problem.severity, problem.position, problem.message)))
+                print(f"  {paint(flat(text), 'dim' if problem.severity == 'note' else 'alert')}")
+                _print_hint(problem.hint, "    ", project)
 
 
-def print_host(diagnosis: HostDiagnosis, project: str) -> None:
-    """Print the settings files of a host, with their stop hooks."""
-    files = [*(hook.hook.file.name for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
-    for file in dict.fromkeys(files):
-        print(paint(flat(f"{file} of {diagnosis.host.title}"), "bold"))
-        for places, hook in _lines_of(file, diagnosis):
-            _print_hook(f"{places} {hook.name}", hook, project)
-        _print_problems(file, diagnosis.problems, project)
-
-
-def _lines_of(file: str, diagnosis: HostDiagnosis) -> Iterator[tuple[str, HostHookDiagnosis]]:
-    """Yield the hooks of a file and their positions; those of Turngate of which the same is known are one line."""
+def _lines_of(diagnosis: HostDiagnosis) -> Iterator[tuple[str, str, HostHookDiagnosis]]:
+    """Yield the hooks with files, positions and names; those of Turngate of which the same is known are one line."""
     groups: dict[object, list[HostHookDiagnosis]] = {}
     for hook in diagnosis.hooks:
-        if hook.hook.file.name == file:
-            key = hook.findings if hook.hook.is_turngate else hook.hook.position
-            groups.setdefault(key, []).append(hook)
+        key = hook.findings if hook.hook.is_turngate else hook.hook.position
+        groups.setdefault((hook.hook.file.name, key), []).append(hook)
     for first, *others in groups.values():
-        yield ", ".join(hook.hook.position for hook in (first, *others)), first
+        positions = ", ".join(hook.hook.position for hook in (first, *others))
+        yield first.hook.file.name, f"{positions} {first.name}", first
 
 
 def _print_hook(name: str, hook: HookDiagnosis | HostHookDiagnosis, project: str) -> None:
@@ -268,14 +265,6 @@ def _print_hook(name: str, hook: HookDiagnosis | HostHookDiagnosis, project: str
     for finding in others:
         print(f"    {'note' if finding.severity == 'note' else 'also'}: {flat(finding.message)}")
         _print_hint(finding.hint, "      ", project)
-
-
-def _print_problems(file: str, problems: Iterable[Problem], project: str) -> None:
-    for problem in problems:
-        if problem.file == file:
-            text = ": ".join(filter(None, (problem.severity, problem.position, problem.message)))
-            print(f"  {paint(flat(text), 'dim' if problem.severity == 'note' else 'alert')}")
-            _print_hint(problem.hint, "    ", project)
 
 
 def _print_hint(hint: str | None, indent: str, project: str) -> None:

@@ -84,7 +84,8 @@ def _views(options: argparse.Namespace) -> Iterator[Views]:
         return
     project = recorded_project(options.project) if options.project else project_folder(None)
     shown = None if options.all else project
-    yield Views(History(state_folder(), shown), _pending, _subagents, shown)
+    pending = lambda each: _read_pending(each, int(time.time() / PENDING_S))  # noqa: E731
+    yield Views(History(state_folder(), shown), pending, _subagents, shown)
 
 
 def _write(path: str, page: str) -> None:
@@ -99,11 +100,6 @@ def _write(path: str, page: str) -> None:
     except OSError as error:
         raise UsageError(f"--html {path}: {error.strerror}") from None
     print(f"written   {path}", file=sys.stderr)
-
-
-def _pending(project: str) -> tuple[str, ...]:
-    """Return the hooks of a project on this machine that wait for approval."""
-    return _read_pending(project, int(time.time() / PENDING_S))
 
 
 @functools.lru_cache(maxsize=64)

@@ -77,7 +77,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"project": project, **stats}, indent=2))
         return 0
     if stats["stops"]:
-        print("\n".join((_summary(stats, where), *(["", *_table(shown)] if shown else []))))
+        cells = [(heading, [show(row[key]) for row in shown]) for heading, key, show in COLUMNS]
+        table = format_table([column for column in cells if any(column[1])]) if shown else ()
+        print("\n".join((_summary(stats, where), *([""] if shown else []), *table)))
     else:
         print(
             f"no agent has stopped{where} in the last {options.since}; `turngate doctor` says whether one would be checked"
@@ -152,8 +154,3 @@ COLUMNS: Sequence[tuple[str, str, Callable[[Any], str]]] = (
     ("COST", "cost_usd", lambda cost: "" if cost is None else format_dollars(cost)),
     ("BLOCKED PER WEEK", "weeks", _plot),
 )
-
-
-def _table(rows: Sequence[Row]) -> Iterator[str]:
-    cells = [(heading, [shown(row[key]) for row in rows]) for heading, key, shown in COLUMNS]
-    return format_table([column for column in cells if any(column[1])])

@@ -134,8 +134,11 @@ def format_entries(entries: Sequence[HookEntry], review: Review) -> Iterator[Lin
     for approval in vanished_hooks(review):
         yield from format_vanished(approval)
     problems = _problems(review)
-    if entries or not problems:
-        yield _format_total(entries) if entries else (NO_HOOKS, "plain")
+    pending, hooks = sum(entry.is_pending for entry in entries), counted(len(entries), "hook")
+    if pending:
+        yield f"{hooks}, {pending} pending: `turngate hooks diff` shows what a person has to approve", "alert"
+    elif entries or not problems:
+        yield f"{hooks}, none pending" if entries else NO_HOOKS, "plain"
     for problem in problems:
         yield f"! {problem}", "alert"
 
@@ -227,14 +230,6 @@ def format_vanished(approval: Approval) -> Iterator[Line]:
     when = format_time(approval.time)
     yield f"{key}: GONE; it was approved on {when} and is not in the settings that are read here", "alert"
     yield f"  → if that is right, `turngate hooks reject {shlex.quote(approval.key)}` forgets it", "notice"
-
-
-def _format_total(entries: Sequence[HookEntry]) -> Line:
-    pending = sum(entry.is_pending for entry in entries)
-    hooks = counted(len(entries), "hook")
-    if not pending:
-        return f"{hooks}, none pending", "plain"
-    return f"{hooks}, {pending} pending: `turngate hooks diff` shows what a person has to approve", "alert"
 
 
 # JSON

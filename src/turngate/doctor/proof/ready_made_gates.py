@@ -132,20 +132,18 @@ _CONVERSATION = "the conversation"
 
 def _command(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     """A command, or those of a check of the project, are known by the programs that they run."""
-    commands = [named.command] if named.command else _commands_of(named.gate.name, gate.project)
+    check, commands = named.gate.name, [named.command] if named.command else []
+    if not commands:
+        found = chosen_commands(find_check_commands(read_project_files(gate.project)), check)
+        commands = [each.command for each in found]
+    if not commands:
+        raise CannotPlantError(f"the project has no {check} that is known")
     text = "\n".join((gate.text, *(gate_text(command, (), gate.project) for command in commands)))
     failures, reasons = failures_for(replace(gate, text=text), of_tools=True)
     if not failures:
         unknown = f"it is not known what {' and '.join(f'`{each}`' for each in commands)} checks"
         raise CannotPlantError("; ".join(reasons) or unknown)
     return failures
-
-
-def _commands_of(check: str, project: str) -> list[str]:
-    found = chosen_commands(find_check_commands(read_project_files(project)), check)
-    if not found:
-        raise CannotPlantError(f"the project has no {check} that is known")
-    return [each.command for each in found]
 
 
 # Git and files

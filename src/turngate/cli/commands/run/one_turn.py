@@ -135,14 +135,15 @@ class _Printer:
         self._progress = ProgressLine(self._waiting_for)
 
     def show_progress(self, idle: str = "") -> AbstractAsyncContextManager[None]:
-        self._progress = ProgressLine(self._waiting_for, idle=idle, last_line=self._last_line)
+        self._progress = ProgressLine(
+            self._waiting_for,
+            idle=idle,
+            last_line=lambda: next(filter(None, (each.last_line() for each in self._running_hooks)), ""),
+        )
         return self._progress.shown() if self._format == "text" else nullcontext()
 
     def _waiting_for(self) -> list[str]:
         return [format_waiting(started.hook, started.timeout) for started in self._running_hooks]
-
-    def _last_line(self) -> str:
-        return next(filter(None, (started.last_line() for started in self._running_hooks)), "")
 
     def on_event(self, event: SessionEvent) -> None:
         self._track(event)
