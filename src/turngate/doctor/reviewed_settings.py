@@ -56,17 +56,16 @@ def _pair(
     written: Sequence[Rule], reviewed: Sequence[ReviewedHook], project: str
 ) -> Iterator[tuple[Rule, ReviewedHook | None]]:
     """Yield each hook of an agent file with its review; None: no session uses it."""
-    left = list(reviewed)
+    left, home = list(reviewed), os.path.expanduser("~")
     for rule in written:
-        place = next((n for n, hook in enumerate(left) if _is_same(rule, hook.rule, project)), None)
-        yield rule, None if place is None else left.pop(place)
-
-
-def _is_same(written: Rule, used: Rule, project: str) -> bool:
-    """Return whether a session makes the one rule of the other, as it is written in the file of an agent type."""
-    file = display_name(used.file or "", project, os.path.expanduser("~"))
-    place = (written.file, written.agent_type, fired_event(written), written.index)
-    return place == (file, used.agent_type, used.event, used.index) and written.hook == used.hook
+        place = (rule.file, rule.agent_type, fired_event(rule), rule.index, rule.hook)
+        for number, used in enumerate(hook.rule for hook in left):
+            file = display_name(used.file or "", project, home)
+            if place == (file, used.agent_type, used.event, used.index, used.hook):
+                yield rule, left.pop(number)
+                break
+        else:
+            yield rule, None
 
 
 def _gone_hooks(reviewer: Reviewer, settings: Settings) -> Iterator[tuple[Rule, str]]:

@@ -97,7 +97,12 @@ def refreshed(settings: Settings, reviewed: Settings) -> Settings:
             continue
         what, place = _what(rule), place_of(rule)
         old = next((each for each in running if _what(each) == what), None)
-        old = old or next((each for each in lost if place_of(each) == place or _is_gone(each, rule)), None)
+        is_gone = rule.pending == GONE  # it is reported as no longer configured
+        same = rule.event, rule.file, hook_text(rule.hook)
+        for each in () if old else lost:
+            if place_of(each) == place or (is_gone and (each.event, each.file, hook_text(each.hook)) == same):
+                old = each
+                break
         lost = [each for each in lost if each is not old]
         rules.append(old or rule)
     return replace(settings, rules=(*rules, *lost), env=reviewed.env, user_env=reviewed.user_env)
@@ -120,15 +125,6 @@ def _undecided(running: Iterable[Rule], reviewed: Iterable[Rule]) -> list[Rule]:
             and (rule.event, rule.hook.id) not in ids
         )
     ]
-
-
-def _is_gone(rule: Rule, reported: Rule) -> bool:
-    """Return whether a hook of the session is the one that is reported as no longer configured."""
-    return reported.pending == GONE and (rule.event, rule.file, hook_text(rule.hook)) == (
-        reported.event,
-        reported.file,
-        hook_text(reported.hook),
-    )
 
 
 def _what(rule: Rule) -> tuple[str | None, str]:

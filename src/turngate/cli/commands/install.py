@@ -21,7 +21,6 @@ from turngate.cli.review.entries import PENDING
 from turngate.core.constants import SCRIPT_FAMILIES, STOP_EVENTS
 from turngate.doctor.hosts.diagnosis import why_rejected
 from turngate.doctor.hosts.files import (
-    HostFile,
     full_path,
     hooks_in,
     read_host_files,
@@ -198,7 +197,7 @@ def _install(place: Place, options: argparse.Namespace) -> int:
         host = place.host
         change = plan_install(place.text(), entries, host.new_file, record, host.file_format)
     except UnsuitableSettings as error:
-        raise _unsuitable(place, error) from None
+        raise UsageError(f"{place.shown}: {error}; {UNCHANGED}") from None
     if not change.is_needed:
         print(f"already installed in {place.shown}", *next_steps(place), sep="\n")
         return 0
@@ -223,10 +222,6 @@ def _entries(place: Place, program: str, agent: str | None) -> Mapping[str, Mapp
             return agent_entry(place.host, program, agent)
     example = f"`turngate install {place.host.name} --agent 'opencode acp'`"
     raise UsageError(f"which agent? For example: {example}")
-
-
-def _unsuitable(place: Place, error: UnsuitableSettings) -> UsageError:
-    return UsageError(f"{place.shown}: {error}; {UNCHANGED}")
 
 
 def _show_and_ask(
@@ -280,7 +275,7 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     try:
         change = plan_uninstall(place.text(), place.host.new_file, record, place.host.file_format)
     except UnsuitableSettings as error:
-        raise _unsuitable(place, error) from None
+        raise UsageError(f"{place.shown}: {error}; {UNCHANGED}") from None
     if not change.is_needed:
         print(f"not installed in {place.shown}", *_elsewhere(place), sep="\n")
         return 0
@@ -375,10 +370,20 @@ def has_line(place: Place) -> bool:
 
 def warnings_before(place: Place, program: str) -> Iterator[str]:
     """Yield where the line is already, so that a host would run it twice at a stop, and why it may not run at all."""
+    folder = place.project or os.getcwd()
     for host in HOSTS.values():
-        if host is place.host or place.level in host.reads_files_of.get(place.host.name, ()):
-            yield from (_runs_twice(host, file, place) for file in _other_files(host, place))
-    for file in read_host_files(place.host, place.project or os.getcwd(), os.environ):
+        reads_it = host is place.host or place.level in host.reads_files_of.get(place.host.name, ())
+        for file in read_host_files(host, folder, os.environ) if reads_it else ():
+            # A file that hosts share is named for its own host.
+            is_other = real_path(file.path) != real_path(place.path) and host in (place.host, file.owner)
+            if is_other and any(hook.is_turngate for hook in hooks_in(file)):
+                is_installed = host is file.owner and file.name == host.files[file.level]
+                how = f"; `turngate uninstall {host.name} --{file.level}` removes that one"
+                yield (
+                    f"{host.title} already has the line in {file.name}: with one in {place.shown} too, "
+                    f"it runs Turngate twice at a stop{how if is_installed else ''}"
+                )
+    for file in read_host_files(place.host, folder, os.environ):
         if real_path(file.path) == real_path(place.path) and (why := why_rejected(file, place.host)):
             yield f"{place.host.title} rejects {place.shown} as it is, and runs no hook in it: {why}"
     if place.level == "project" and shutil.which("turngate") is None:
@@ -389,23 +394,6 @@ def warnings_before(place: Place, program: str) -> Iterator[str]:
     if place.level == "user" and is_short_lived(program, tempfile.gettempdir()):
         hint = f"install Turngate for good ({INSTALL_COMMANDS}) and run this again"
         yield f"{program} is in a cache or a temporary folder and may disappear; {hint}"
-
-
-def _other_files(host: Host, place: Place) -> Iterator[HostFile]:
-    """Yield the other files with the line that a host reads; those that it shares are named for their own host."""
-    for file in read_host_files(host, place.project or os.getcwd(), os.environ):
-        is_other = real_path(file.path) != real_path(place.path)
-        if is_other and host in (place.host, file.owner) and any(hook.is_turngate for hook in hooks_in(file)):
-            yield file
-
-
-def _runs_twice(host: Host, file: HostFile, place: Place) -> str:
-    is_installed = host is file.owner and file.name == host.files[file.level]
-    remedy = f"; `turngate uninstall {host.name} --{file.level}` removes that one" if is_installed else ""
-    return (
-        f"{host.title} already has the line in {file.name}: with one in {place.shown} too, "
-        f"it runs Turngate twice at a stop{remedy}"
-    )
 
 
 def next_steps(place: Place) -> Iterator[str]:

@@ -73,14 +73,14 @@ def add_lines(text: str, entries: Mapping[str, Mapping[str, Any]], others: Mappi
     if hooks := root.member(HOOKS):
         added = [event for event in entries if hooks.node.member(event) is None]
         created += [(HOOKS, event) for event in added]
-        edits += _append(text, hooks.node, {event: new[HOOKS][event] for event in added}, style)
+        edits += append_items(text, hooks.node, [(event, new[HOOKS][event]) for event in added], style)
         for event in entries:
             if member := hooks.node.member(event):
                 edits += _add_to_list(text, member, entries[event], style)
     else:
         created += [(HOOKS,), *((HOOKS, event) for event in entries)]
         missing |= new
-    edits += _append(text, root, missing, style)
+    edits += append_items(text, root, [*missing.items()], style)
     return AddedLines(_checked(apply_edits(text, edits)), frozenset(created))
 
 
@@ -126,10 +126,6 @@ def _kind(value: Any) -> str:
         return json.dumps(value)
     kinds: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
     return kinds.get(type(value), "a number")
-
-
-def _append(text: str, node: Node, members: Mapping[str, Any], style: TextStyle) -> list[Edit]:
-    return append_items(text, node, list(members.items()), style) if members else []
 
 
 def _checked(text: str) -> str:
@@ -198,7 +194,7 @@ def _update(text: str, node: Node, wanted: Mapping[str, Any], style: TextStyle) 
     if runs & node.value.keys() != runs & wanted.keys():
         return [replace_value(text, node, wanted, style)]
     missing = {key: value for key, value in wanted.items() if key not in node.value}
-    edits = _append(text, node, missing, style)
+    edits = append_items(text, node, [*missing.items()], style)
     for key, value in wanted.items():
         if (item := node.member(key)) and item.node.value != value:
             edits.append(replace_value(text, item.node, value, style))

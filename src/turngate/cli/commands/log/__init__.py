@@ -312,9 +312,8 @@ class JournalTail:
 
     def __init__(self, folder: str, *, skip: int = 0) -> None:
         """Begin `skip` bytes after the start of the newest file; 0: at the start of the older one."""
-        self._older, self._newest = (
-            os.path.join(folder, name) for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE)
-        )
+        self._older = os.path.join(folder, OLDER_JOURNAL_FILE)
+        self._newest = os.path.join(folder, JOURNAL_FILE)
         self._file: BinaryIO | None = None
         self._partial = b""
         self._is_too_long = False  # the partial line, whose beginning is dropped
@@ -333,26 +332,19 @@ class JournalTail:
         """Yield the records that were written since the last call."""
         while self._file or self._open_next():
             # Before reading: nothing is appended after the rotation, so the read below gets the rest.
-            is_rotated = self._is_rotated()
-            yield from self._read_records()
+            latest = self._newest if os.path.exists(self._newest) else self._older
+            is_rotated = os.path.exists(latest) and not self._is_open(latest)
+            for line in self._read_lines():
+                try:
+                    record = json.loads(line)
+                except (ValueError, RecursionError):  # such as the partial line of a process that was killed
+                    record = None
+                if isinstance(record, dict):
+                    yield record
+                else:
+                    self.skipped += bool(line.strip())
             if not is_rotated or not self._open_next():
                 return
-
-    def _is_rotated(self) -> bool:
-        """Return whether there is a later file than the one that is open."""
-        latest = self._newest if os.path.exists(self._newest) else self._older
-        return os.path.exists(latest) and not self._is_open(latest)
-
-    def _read_records(self) -> Iterator[dict[str, Any]]:
-        for line in self._read_lines():
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):  # such as the partial line of a process that was killed
-                record = None
-            if isinstance(record, dict):
-                yield record
-            else:
-                self.skipped += bool(line.strip())
 
     def _read_lines(self) -> Iterator[bytes]:
         """Yield the complete lines, at most MAX_LINE_BYTES of them in memory."""

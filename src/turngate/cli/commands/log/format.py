@@ -5,13 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from turngate.cli.console.conversation_text import (
-    LABEL_WIDTH,
-    format_blocked_subagents,
-    format_dollars,
-    headline_style,
-    outcome_label,
-)
+from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.streams import paint
 from turngate.core.constants import AGENT_KEEPS
 from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
@@ -87,7 +81,7 @@ def _format(record: dict[str, Any]) -> tuple[str | None, str]:
     match record.get("kind"):
         case "verdict":
             verdict = _format_verdict(record)
-            style = "alert" if record.get("unenforced") else headline_style(verdict)
+            style = "alert" if record.get("unenforced") else fmt.headline_style(verdict)
             return f"{record.get('event')}: {verdict}", style
         case "turn_end":
             return _format_turn_end(record), "notice"
@@ -108,7 +102,7 @@ def _format_turn_end(record: dict[str, Any]) -> str | None:
     """Name an end that the verdict above it does not: `turn ended (capped) after 3 continuations (the limit). …`."""
     ended_by = record.get("ended_by")
     if blocked := record.get("blocked_subagents"):
-        return one_line(f"turn ended ({ended_by}): {format_blocked_subagents(blocked)}")
+        return one_line(f"turn ended ({ended_by}): {fmt.format_blocked_subagents(blocked)}")
     if ended_by == "allowed":
         return None
     reason = record.get("reason") or ""
@@ -155,7 +149,7 @@ def _format_run(record: dict[str, Any]) -> str:
     name = hook_name(hook)
     # The record of the verdict says which failures were not enforced.
     result = record.get("outcome", "")
-    label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)
+    label = (_question(record) if result == "allow" else None) or fmt.outcome_label(result, blocking=True)
     notice = str(record.get("notice") or "")
     reason = lines_with_words(record.get("reason") or (notice if AGENT_KEEPS in notice else ""))
     why = f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else ""
@@ -166,6 +160,6 @@ def _format_run(record: dict[str, Any]) -> str:
         spent = record["evaluation"]
         price = spent.get("cost_usd")
         tokens = spent.get("input_tokens", 0) + spent.get("output_tokens", 0)
-        cost = f"  ({tokens:,} tokens{f', {format_dollars(price)}' if price is not None else ''})"
+        cost = f"  ({tokens:,} tokens{f', {fmt.format_dollars(price)}' if price is not None else ''})"
     seconds = " " * 8 if result in ("did not end", "running") else f"{record.get('seconds', 0):6.2f} s"
-    return f"{label:<{LABEL_WIDTH}} {seconds}  {_quote(name)}{why}{cost}"
+    return f"{label:<{fmt.LABEL_WIDTH}} {seconds}  {_quote(name)}{why}{cost}"

@@ -11,15 +11,7 @@ from typing import Any
 
 from turngate.agent.session import Session
 from turngate.cli.commands.run.session import OpenedSession, OpenSession
-from turngate.cli.console.conversation_text import (
-    ANSWERS,
-    NOT_ENFORCED,
-    NOT_PERMITTED,
-    format_blocked_subagents,
-    format_totals,
-    format_waiting,
-    hanging,
-)
+from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_loop
 from turngate.cli.console.streams import has_color, report_stdout_error, stdout_error, with_code
@@ -143,18 +135,18 @@ class _Printer:
         return self._progress.shown() if self._format == "text" else nullcontext()
 
     def _waiting_for(self) -> list[str]:
-        return [format_waiting(started.hook, started.timeout) for started in self._running_hooks]
+        return [fmt.format_waiting(started.hook, started.timeout) for started in self._running_hooks]
 
     def on_event(self, event: SessionEvent) -> None:
         self._track(event)
         if self._format == "stream-json":
             print(json.dumps(event_json(event)), flush=True)
         if isinstance(event, Notice) and (
-            self._format == "text" or NOT_PERMITTED in event.text or NOT_ENFORCED in event.text
+            self._format == "text" or fmt.NOT_PERMITTED in event.text or fmt.NOT_ENFORCED in event.text
         ):
             self._progress.print(f"! {strip_controls(event.text)}")
             if event.hint:
-                self._progress.print(f"  → {hanging(event.hint)}")
+                self._progress.print(f"  → {fmt.hanging(event.hint)}")
 
     def _track(self, event: SessionEvent) -> None:
         match event:
@@ -180,17 +172,17 @@ class _Printer:
         is_known = reason is not None and any(reason in notice for notice in result.notices)
         is_question = result.outcome == "waiting" and result.question is not None  # printed above
         if result.ended_by == "checkpoint" and reason:
-            print(f"! {hanging(reason)}", file=sys.stderr, flush=True)
+            print(f"! {fmt.hanging(reason)}", file=sys.stderr, flush=True)
             if result.checkpoint is not None:
                 resume = f"turngate run --resume --session {result.session_id} -p yes"
-                print(f"  → {ANSWERS}: {resume}", file=sys.stderr, flush=True)
+                print(f"  → {fmt.ANSWERS}: {resume}", file=sys.stderr, flush=True)
         elif result.outcome != "completed" and not is_question and not is_known:
             why = f": {strip_controls(reason)}" if reason else ""
             print(f"! turn ended ({result.ended_by}){why}", file=sys.stderr, flush=True)
         if blocked := blocked_subagents_json(result):
-            print(f"! {format_blocked_subagents(blocked)}", file=sys.stderr, flush=True)
+            print(f"! {fmt.format_blocked_subagents(blocked)}", file=sys.stderr, flush=True)
         if sys.stderr.isatty() and result.model_requests:
-            print(format_totals(result), file=sys.stderr, flush=True)
+            print(fmt.format_totals(result), file=sys.stderr, flush=True)
 
     def print_result(self, result: TurnResult, session: Session) -> None:
         if self._format != "text":
