@@ -19,6 +19,11 @@ EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
 EXIT_ALL_SIGNALS = "128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated"
 EXIT_ERRORS = f"{EXIT_INTERNAL}\n  {EXIT_OUTPUT}"
 EXIT_ERRORS_AND_SIGNALS = f"{EXIT_ERRORS}\n  {EXIT_SIGNALS}"
+EXIT_CODES_OF_OUTPUT = f"""\
+Exit codes:
+  0   printed
+  {EXIT_USAGE}
+  {EXIT_ERRORS}"""
 FIRST_STEPS = f"""\
 First steps:
   turngate demo        watch it work, without a model and without settings

@@ -75,16 +75,17 @@ def find_transcripts(home: str, state: str, hosts: Sequence[str], since: float) 
         for host, pattern in places.items()
         if host in hosts or not hosts
         for path in glob.iglob(pattern)
-        if (when := _changed(path)) >= since
+        if (when := changed_at(path)) >= since
     ]
     return [(path, host) for _, path, host in sorted(changed)]
 
 
-def _changed(path: str) -> float:
+def changed_at(path: str) -> float:
+    """Return when a file was changed; 0: there is none."""
     try:
         return os.stat(path).st_mtime
-    except OSError:  # it was removed meanwhile
-        return 0
+    except (OSError, ValueError):
+        return 0.0
 
 
 def read_past_session(path: str, host: str = "") -> PastSession:

@@ -43,10 +43,6 @@ class SessionSummary:
     damaged: int
 
     @property
-    def needs_a_look(self) -> bool:
-        return self.ended is not None and self.ended.result in ("overridden", "not enforced")
-
-    @property
     def open_stop(self) -> RecordedStop | None:
         """The end of the session, if a gate still blocks and no person has accepted that."""
         return self.ended if self.ended and self.ended.result == "overridden" else None

@@ -325,7 +325,7 @@ def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...
             found, wrong = _check_file(level, family, path, settings, display_name(path, project, home))
             rules += found
             problems += wrong
-    problems += _unread_problems(unread, project, home)
+    problems += unread_problems(unread, project, home)
     if "claude" in settings.dialect.families:
         problems += _skill_problems(project, settings, home)
     return tuple(rules), tuple(problems)
@@ -359,10 +359,10 @@ def _skill_problems(project: str, settings: Settings, home: str) -> Iterator[Pro
         if text is not None and nested_lines(text, "hooks") is not None:
             message = "are not run: Turngate does not run hooks of skills"
             yield _note(display_name(path, project, home), message)
-    yield from _unread_problems(paths[count:], project, home)
+    yield from unread_problems(paths[count:], project, home)
 
 
-def _unread_problems(unread: Sequence[str], project: str, home: str) -> Iterator[Problem]:
+def unread_problems(unread: Sequence[str], project: str, home: str) -> Iterator[Problem]:
     if unread:
         file = display_name(unread[0], project, home)
         yield Problem(file=file, message=describe_unread(len(unread)), severity="note")

@@ -17,7 +17,7 @@ from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
-from turngate.settings.agent_types import count_readable, describe_unread, read_text
+from turngate.settings.agent_types import count_readable, read_text, unread_problems
 from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.paths import settings_snapshot
@@ -130,10 +130,7 @@ def load_commands(
     folders = _folders(project, plugin_dirs, home, files)
     places = [place for folder in folders for place in _files(folder, files)]
     count = count_readable((path for *_, path in places), files)
-    problems = []
-    if unread := places[count:]:
-        file = display_name(unread[0][-1], project, home)
-        problems.append(Problem(file=file, message=describe_unread(len(unread)), severity="note"))
+    problems = [*unread_problems([path for *_, path in places[count:]], project, home)]
     by_name: dict[str, SlashCommand] = {}
     for folder, subfolder, path in places[:count]:
         command = _read_command(folder, subfolder, path, display_name(path, project, home), files)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, Parser, build_parser
+from turngate.cli.arguments import EXIT_CODES_OF_OUTPUT, Parser, build_parser
 from turngate.cli.main import COMMANDS
 
 SHELLS = ["bash", "zsh", "fish"]
@@ -31,10 +31,7 @@ Examples:
   eval "$(turngate completion zsh)"            in ~/.zshrc, after compinit
   turngate completion fish > ~/.config/fish/completions/turngate.fish
 
-Exit codes:
-  0   printed
-  {EXIT_USAGE}
-  {EXIT_ERRORS}"""
+{EXIT_CODES_OF_OUTPUT}"""
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
 
 

@@ -39,6 +39,7 @@ from turngate.doctor.installation import Fact, inspect_turngate
 from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.doctor.proof.proof import Proof, prove, why_unprovable
 from turngate.doctor.reviewed_settings import ReviewedSettings, review_settings
+from turngate.history.past_stops import changed_at
 from turngate.hosts.all_hosts import HOSTS
 from turngate.project.files import LOCAL
 from turngate.settings.agent_types import load_agent_types
@@ -166,20 +167,13 @@ def _diagnose(reviewed: ReviewedSettings, project: str, histories: Histories) ->
                 hook.status,
                 how_to_approve=what_to_do(hook.key),
                 last_run=LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None,
-                changed=max(map(_modified, (file, *scripts_of(rule, project)))),
+                changed=max(map(changed_at, (file, *scripts_of(rule, project)))),
             )
         )
     for rule, key in reviewed.gone:
         hint = f"configure it again, or forget it with `turngate hooks reject {shlex.quote(key)}`"
         facts.append(HookFacts(rule, key, "gone", hint))
     return diagnose(facts, settings, problems, project=project, agent_types=agent_types)
-
-
-def _modified(path: str) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except (OSError, ValueError):
-        return 0.0
 
 
 # Proofs

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from turngate.cli.arguments import EXIT_ERRORS, LISTED_PROJECT_HINT, Parser, add_json_option
+from turngate.cli.arguments import EXIT_CODES_OF_OUTPUT, LISTED_PROJECT_HINT, Parser, add_json_option
 from turngate.cli.console.conversation_text import counted, format_dollars, format_table
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
@@ -45,10 +45,7 @@ Examples:
   turngate stats tests lint       only these gates
   turngate stats --json           for a program, with the numbers of each week
 
-Exit codes:
-  0   printed
-  64  wrong usage
-  {EXIT_ERRORS}"""
+{EXIT_CODES_OF_OUTPUT}"""
     parser.ssh_hint = LISTED_PROJECT_HINT
     add = parser.add_argument
     add("gates", nargs="*", metavar="GATE", help="only these gates or hooks, by name")

@@ -225,19 +225,15 @@ def _write(
         print(f'added to the "Stop" hooks in {SETTINGS}:')
         print(",\n".join(f"  {json.dumps(gate.entry, ensure_ascii=False)}" for gate in gates))
     _print_warnings(warnings)
-    if not may_write(_question(gates), options):
+    what = "this gate" if len(gates) == 1 else f"these {len(gates)} gates"
+    runs = "" if _is_agent() or not can_ask() else f", and let {what} run on this machine"
+    if not may_write(f"write it{runs}?", options):
         return 0 if options.dry_run else EXIT_PROBLEMS
     if not _write_files(project, before, text, ignores=ignores):
         return EXIT_IO_ERROR
     return _approve(
         project, own, is_confirmed=not options.yes and can_ask()
     )  # a line of stdin approves nothing
-
-
-def _question(gates: Sequence[ProposedGate]) -> str:
-    what = "this gate" if len(gates) == 1 else f"these {len(gates)} gates"
-    runs = "" if _is_agent() or not can_ask() else f", and let {what} run on this machine"
-    return f"write it{runs}?"
 
 
 def _is_agent() -> bool:

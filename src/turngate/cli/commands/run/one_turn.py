@@ -10,21 +10,12 @@ from functools import partial
 from typing import Any
 
 from turngate.agent.session import Session
+from turngate.cli import main
 from turngate.cli.commands.run.session import OpenedSession, OpenSession
 from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_loop
 from turngate.cli.console.streams import has_color, report_stdout_error, stdout_error, with_code
-from turngate.cli.main import (
-    EXIT_ALLOWED,
-    EXIT_BLOCKED,
-    EXIT_FAILED,
-    EXIT_HALTED,
-    EXIT_INTERRUPTED,
-    EXIT_IO_ERROR,
-    EXIT_NOT_ENFORCED,
-    EXIT_WAITING,
-)
 from turngate.core.events.stream_events import (
     HookFinished,
     HookStarted,
@@ -41,12 +32,12 @@ from turngate.core.verdict.json_output import run_json, unenforced_json
 from turngate.settings.slash_commands import parse_call
 
 EXIT_CODES = {
-    "completed": EXIT_ALLOWED,
-    "capped": EXIT_BLOCKED,
-    "halted": EXIT_HALTED,
-    "waiting": EXIT_WAITING,
-    "error": EXIT_FAILED,
-    "interrupted": EXIT_INTERRUPTED,
+    "completed": main.EXIT_ALLOWED,
+    "capped": main.EXIT_BLOCKED,
+    "halted": main.EXIT_HALTED,
+    "waiting": main.EXIT_WAITING,
+    "error": main.EXIT_FAILED,
+    "interrupted": main.EXIT_INTERRUPTED,
 }
 
 
@@ -59,12 +50,12 @@ def run_print(open_session: OpenSession, prompt: str, output_format: str) -> int
     result = session.last_result or result  # with what SessionEnd hooks added to it
     printer.print_result(result, session)
     is_unenforced = result.outcome == "completed" and not result.success
-    code = EXIT_NOT_ENFORCED if is_unenforced else EXIT_CODES[result.outcome]
+    code = main.EXIT_NOT_ENFORCED if is_unenforced else EXIT_CODES[result.outcome]
     code = 128 + turn.signal if turn.signal else code
     if error := stdout_error():
         where = f"it is kept in {result.transcript_path}"
         report_stdout_error(f"turngate: the answer could not be written to stdout ({error}); {where}")
-        return code or EXIT_IO_ERROR
+        return code or main.EXIT_IO_ERROR
     return code
 
 

@@ -62,12 +62,6 @@ Examples:
 {EXIT_CODES}"""
     _add_list_options(parser, of_action=False)
     actions = add_actions(parser)
-    _add_list_and_show(actions)
-    _add_steer_and_kill(actions)
-    _add_recover(actions)
-
-
-def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
     table = add_command(
         actions,
         "list",
@@ -92,9 +86,6 @@ of the transcript.""",
     )
     one_subagent.add_argument("id", **_ID)
     add_json_option(one_subagent, of_action=True)
-
-
-def _add_steer_and_kill(actions: "argparse._SubParsersAction[Parser]") -> None:
     steer = add_command(
         actions,
         "steer",
@@ -122,10 +113,7 @@ the limit of redirects. A prompt has at most 4000 characters; steers are at leas
         dest="every",
         help="kill every running subagent; with ID: those of the session whose id begins with ID",
     )
-
-
-def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    action = add_command(
         actions,
         "recover",
         summary="continue the subagents of processes that died",
@@ -143,7 +131,7 @@ Exit codes:
   {EXIT_INTERNAL}
   {EXIT_ALL_SIGNALS}""",
     )
-    add = parser.add_argument
+    add = action.add_argument
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE (default: the model each subagent had)")
     add("--settings", metavar="S", help="extra settings, as for `turngate run`: a file or inline JSON")
