@@ -75,11 +75,8 @@ class Parser(argparse.ArgumentParser):
                     known += parser._option_string_actions  # noqa: SLF001
         for word in args[: args.index("--")] if "--" in args else args:
             name = word.partition("=")[0]
-            if (
-                name.startswith("--")
-                and " " not in name
-                and not any(option.startswith(name) for option in known)
-            ):
+            is_option = name.startswith("--") and " " not in name
+            if is_option and not any(option.startswith(name) for option in known):
                 self.error(f"unrecognized option {name}{_did_you_mean(name, known)}")
 
     def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201

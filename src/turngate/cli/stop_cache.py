@@ -24,10 +24,8 @@ VERSION = 5
 def stamp_path(fields: dict[str, object], words: list[str]) -> str | None:
     """Return the file of the stamp for the agent that stops; None if more than files decides. `words`: what is asked."""
     event = fields.get("hook_event_name")
-    session, agent = (
-        str(fields.get("session_id") or ""),
-        str(fields.get(TEAM_EVENTS.get(str(event), "agent_id")) or ""),
-    )
+    session = str(fields.get("session_id") or "")
+    agent = str(fields.get(TEAM_EVENTS.get(str(event), "agent_id")) or "")
     if event not in STOP_EVENTS or not session or fields.get("background_tasks"):
         return None
     asked = [*words, str(event), str(fields.get("agent_type", "")), os.environ.get("TURNGATE_TRUST", "")]
@@ -95,12 +93,10 @@ def settings_state(project: str) -> str | None:
     """Return what is the same only if settings and approvals are; None if they were changed just now."""
     trust = os.path.join(state_folder(), "trust")
     try:
-        stats = [
-            stat_file(path) for path in (*configuration_files(project, "host"), trust, f"{trust}/projects")
-        ]
+        files = (*configuration_files(project, "host"), trust, f"{trust}/projects")
+        return digest(f"{[stat_file(path) for path in files]}")
     except (OSError, ValueError):
         return None
-    return digest(f"{stats}")
 
 
 def run_gate(words: list[str]) -> int:

@@ -144,9 +144,8 @@ class ReplayCopy:
         settings = self._relocation.settings(self._settings, (new for _, new in moved.values()))
         path = self._write_transcript(tree["transcript"], tree["bytes"])
         place = World(LocalShell(), folder, environ=self._relocation.environ(os.environ), logs=False)
-        async with open_world(
-            place, settings, state=os.path.join(self._relocation.private, "state")
-        ) as world:
+        state = os.path.join(self._relocation.private, "state")
+        async with open_world(place, settings, state=state) as world:
             world.logs, world.judge = False, judge or world.judge
             with suppress(NoTree):  # then the hooks answer without a start, as in the session
                 await self._check_out(f"{tree['ref'].rpartition('/')[0]}/0")

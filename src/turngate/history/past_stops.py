@@ -93,11 +93,9 @@ def read_past_session(path: str, host: str = "") -> PastSession:
     try:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
             name = recognize_format(file.fileno())
-            return (
-                _read(file, path, name, host)
-                if name
-                else PastSession(path, host, error="the format is not known")
-            )
+            if name:
+                return _read(file, path, name, host)
+            return PastSession(path, host, error="the format is not known")
     except OSError as error:
         return PastSession(path, host, error=error.strerror or str(error))
 

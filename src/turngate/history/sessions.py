@@ -16,9 +16,8 @@ MAX_TITLE_CHARS = 120
 MAX_RESULTS = 24  # in a summary
 MAX_RECORDS = 500  # in which they are searched
 MAX_RUN_S = 86_400  # a hook of a journal that has not changed for so long does not run any more
-RUNNING_EVERY = (
-    8  # calls of `refresh`; then a session whose hooks ran is read even if its journal is the same
-)
+# Calls of `refresh`; then a session whose hooks ran is read even if its journal is the same.
+RUNNING_EVERY = 8
 OWN_HOST = "turngate"  # the host of a session of `turngate run`
 
 

@@ -238,10 +238,6 @@ COPILOT = Host(
 # Cursor: a block is a `followup_message`. From its documentation; not run.
 
 
-def _write_cursor_answer(answer: HostAnswer) -> HostOutput:
-    return write_json({"followup_message": answer.reason} if answer.decision == "block" else {})
-
-
 CURSOR = Host(
     name="cursor",
     title="Cursor",
@@ -273,7 +269,9 @@ CURSOR = Host(
         "It reads the settings of Claude Code only if third-party configuration is switched on.",
     ),
     documentation="https://cursor.com/docs/hooks",
-    write_answer=_write_cursor_answer,
+    write_answer=lambda answer: write_json(
+        {"followup_message": answer.reason} if answer.decision == "block" else {}
+    ),
 )
 
 # Factory droid: the contract of Claude Code with input in camel case. From its documentation; not run.

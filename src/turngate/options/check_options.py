@@ -352,20 +352,28 @@ def _with_callbacks(hooks: Any, callbacks: Iterable[Callable[..., Any]]) -> tupl
         functions = iter(callbacks)
     except TypeError:
         wrong = f"is {describe(callbacks)}, expected a list of functions"
-    if isinstance(hooks, Mapping):
-        hooks = {event: _fill_callbacks(configs, functions) for event, configs in hooks.items()}
+    hooks = _fill_callbacks(hooks, functions)
     if any(True for _ in functions):
         wrong = "has more functions than there are callback hooks"
     return hooks, [Problem(file="", field="callbacks", message=wrong)] if wrong else []
 
 
-def _fill_callbacks(config: Any, functions: Iterator[Callable[..., Any]]) -> Any:
-    """Return a hook, a group or a list of them with functions."""
-    if isinstance(config, list | tuple):
-        return [_fill_callbacks(each, functions) for each in config]
-    if isinstance(config, Mapping) and config.get("type") == "callback":
+def _fill_callbacks(hooks: Any, functions: Iterator[Callable[..., Any]]) -> Any:
+    def fill_entry(config: Any) -> Any:
+        if not isinstance(config, Mapping) or config.get("type") != "callback":
+            return config
         function = next(functions, None)
         return config if function is None else {**config, "callback": function}
-    if isinstance(config, Mapping) and "hooks" in config and "type" not in config:
-        return {**config, "hooks": _fill_callbacks(config["hooks"], functions)}
-    return config
+
+    def fill(config: Any) -> Any:
+        if isinstance(config, Mapping) and "hooks" in config and "type" not in config:
+            return {**config, "hooks": _map_list(fill_entry, config["hooks"])}
+        return fill_entry(config)
+
+    if not isinstance(hooks, Mapping):
+        return hooks
+    return {event: _map_list(fill, configs) for event, configs in hooks.items()}
+
+
+def _map_list(change: Callable[[Any], Any], configs: Any) -> Any:
+    return [change(config) for config in configs] if isinstance(configs, list | tuple) else configs

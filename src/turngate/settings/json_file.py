@@ -66,11 +66,8 @@ def parse_json(text: str) -> JsonFile:
         return value
 
     try:
-        value = (
-            json.loads(text, parse_constant=reject_constant, object_pairs_hook=collect)
-            if text.strip()
-            else {}
-        )
+        given = text if text.strip() else "{}"
+        value = json.loads(given, parse_constant=reject_constant, object_pairs_hook=collect)
         return JsonFile(value, list(duplicates))
     except json.JSONDecodeError as error:
         message = describe_syntax_error(text, error)

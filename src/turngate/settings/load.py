@@ -18,7 +18,7 @@ from turngate.settings import key_table as keys
 from turngate.settings.json_file import UnreadableFile, parse_json, read_json
 from turngate.settings.parse import parse_layer
 from turngate.settings.paths import SettingsFile, script_files, settings_files
-from turngate.settings.plugin_folders import excess_problems, find_plugin_folders, plugin_layers
+from turngate.settings.plugin_folders import PluginLoader, excess_problems, find_plugin_folders
 from turngate.settings.problem_log import add_duplicate_keys
 
 
@@ -118,7 +118,10 @@ def load_layers(
     if extra is not None:
         layers.append(load_extra(extra, ALL_DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins, files=files)
-    layers += [*script_layers(project, dialect, files), *plugin_layers(plugins, ALL_DIALECTS[dialect], files)]
+    layers += script_layers(project, dialect, files)
+    layers += [
+        each for plugin in plugins for each in PluginLoader(plugin, ALL_DIALECTS[dialect], files).load()
+    ]
     own = tuple(_load_files(None, dialect, None, LOCAL)) if files.machine else None
     roots = tuple(plugin.root for plugin in plugins)
     return Layers(project, home, ALL_DIALECTS[dialect], tuple(layers), files, own, roots)

@@ -89,12 +89,9 @@ def _describe_path(path: str) -> str:
     return truncate(path.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_PATH_CHARS)
 
 
-def plugin_layers(folders: Iterable[PluginFolder], dialect: Dialect, files: Files) -> list[Layer]:
-    """Return one layer for each file of the plugins that has hooks or problems."""
-    return [layer for folder in folders for layer in _PluginLoader(folder, dialect, files).load()]
+class PluginLoader:
+    """Reads a layer from each file of a plugin that has hooks or problems."""
 
-
-class _PluginLoader:
     def __init__(self, folder: PluginFolder, dialect: Dialect, files: Files) -> None:
         self.folder, self.dialect, self._files = folder, dialect, files
         self.family = "claude" if "claude" in dialect.families else dialect.families[-1]

@@ -39,9 +39,8 @@ class Approval(NamedTuple):
     fingerprint: Fingerprint
     time: float = 0.0
     folder: str = ""
-    earlier: tuple[
-        Fingerprint, ...
-    ] = ()  # versions of its files that were approved before: those of another branch
+    # Versions of its files that were approved before: those of another branch.
+    earlier: tuple[Fingerprint, ...] = ()
 
     def content_of(self, name: str) -> bytes | None:
         """Return the content of a file as it was approved, or None if it was not kept."""

@@ -50,7 +50,6 @@ from turngate.hosts.install.settings_file import (
     read_settings_text,
     record_path,
     remove_folders,
-    remove_record,
     replace_settings_text,
     write_record,
 )
@@ -289,7 +288,8 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     except OSError as error:
         _report(place.shown, error)
         return EXIT_IO_ERROR
-    remove_record(record_file)
+    with contextlib.suppress(OSError):
+        os.unlink(record_file)
     if change.after is None and record:
         remove_folders(list(record.folders))
     removed = f"removed from {place.shown}" if change.after is not None else f"removed {place.shown}"

@@ -97,25 +97,17 @@ def _read_all() -> list[ListedSession]:
     history = load_history()
     with show_if_slow("reading the sessions"):
         own = {each.session_id: each for each in list_sessions(state_folder())}
-    found = [
-        ListedSession(
-            name,
-            each.changed,
-            each.size,
-            OWN_HOST,
-            each.project,
-            *((seen.gates, seen.results[-1] if seen.results else "") if seen else ((), "")),
-            each.first,
-            each.path,
-        )
-        for name, each in own.items()
-        for seen in [history.sessions.get(name)]
-    ]
-    for name, seen in history.sessions.items():
-        if name not in own:
-            result = seen.results[-1] if seen.results else ""
-            about = (seen.host, seen.project, seen.gates, result, seen.title)
-            found.append(ListedSession(name, seen.last, 0, *about, ""))
+    found = []
+    for name in {**own, **history.sessions}:
+        each, seen = own.get(name), history.sessions.get(name)
+        gates, result = (seen.gates, seen.results[-1] if seen.results else "") if seen else ((), "")
+        if each:
+            about = (each.changed, each.size, OWN_HOST, each.project, gates, result, each.first, each.path)
+            found.append(ListedSession(name, *about))
+        elif seen:
+            found.append(
+                ListedSession(name, seen.last, 0, seen.host, seen.project, gates, result, seen.title, "")
+            )
     return sorted(found, key=lambda session: -session.changed)
 
 

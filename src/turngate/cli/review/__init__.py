@@ -72,11 +72,9 @@ def approve_shown(shown: Sequence[ReviewedHook], review_again: Callable[[], Revi
 
 def is_same(one: ReviewedHook, other: ReviewedHook) -> bool:
     """Return whether an approval of one hook is an approval of the other."""
-    ours, theirs = (
-        (each.definition, dict(each.files), dict(each.variables))
-        for each in (one.fingerprint, other.fingerprint)
-    )
-    return ours == theirs
+    a, b = one.fingerprint, other.fingerprint
+    has_same_files = dict(a.files) == dict(b.files) and dict(a.variables) == dict(b.variables)
+    return a.definition == b.definition and has_same_files
 
 
 def check_can_reject(hooks: Iterable[ReviewedHook]) -> None:

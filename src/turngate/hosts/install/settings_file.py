@@ -192,11 +192,6 @@ def write_record(path: str, record: InstallRecord, file: str) -> None:
         raise OSError(error.errno, error.strerror, path) from None
 
 
-def remove_record(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)
-
-
 @frozen
 class Change:
     """A text before and after; None stands for no file."""

@@ -92,21 +92,14 @@ def add_hooks(text: str, event: str, hooks: Sequence[Mapping[str, Any]]) -> str:
     root = _read(text)
     found = root.member(HOOKS) if root else None
     groups = found.node.member(event) if found else None
-    last = (
-        groups.node.items[-1].node
-        if groups and isinstance(groups.node.value, list) and groups.node.items
-        else None
-    )
-    inner = (
-        last.member(HOOKS) if last and isinstance(last.value, dict) and "matcher" not in last.value else None
-    )
+    items = groups.node.items if groups and isinstance(groups.node.value, list) else ()
+    last = items[-1].node if items else None
+    is_for_all = last and isinstance(last.value, dict) and "matcher" not in last.value
+    inner = last.member(HOOKS) if last and is_for_all else None
     if inner is None or not isinstance(inner.node.value, list):
         return add_lines(text, {event: {HOOKS: list(hooks)}}, {}).text
-    return _checked(
-        apply_edits(
-            text, append_items(text, inner.node, [(None, hook) for hook in hooks], style_of(text, root))
-        )
-    )
+    edits = append_items(text, inner.node, [(None, hook) for hook in hooks], style_of(text, root))
+    return _checked(apply_edits(text, edits))
 
 
 def _read(text: str) -> Node | None:

@@ -65,18 +65,13 @@ def _to_github(report: _Report) -> str:
     commands = []
     for gate in report["gates"]:
         level = _LEVELS.get(gate["outcome"])
-        if level is None:
-            continue
         title = f"title={_escape_property(gate['name'] + ': ' + _label(gate))}"
-        places = [
-            (
-                f"file={_escape_property(_in_checkout(report, each['file']))},line={each['line']},{title}",
-                each["message"],
-            )
-            for each in gate["places"]
-        ]
-        for properties, message in places or [(title, _reason(gate))]:
-            commands.append(f"::{level} {properties}::{_escape_message(message)}")
+        if level and not gate["places"]:
+            commands.append(f"::{level} {title}::{_escape_message(_reason(gate))}")
+        for each in gate["places"] if level else ():
+            file = _escape_property(_in_checkout(report, each["file"]))
+            message = _escape_message(each["message"])
+            commands.append(f"::{level} file={file},line={each['line']},{title}::{message}")
     commands += [f"::warning::{_escape_message(text)}" for text in report["warnings"]]
     return "\n".join(commands)
 

@@ -231,9 +231,8 @@ def _write(
         return 0 if options.dry_run else EXIT_PROBLEMS
     if not _write_files(project, before, text, ignores=ignores):
         return EXIT_IO_ERROR
-    return _approve(
-        project, own, is_confirmed=not options.yes and can_ask()
-    )  # a line of stdin approves nothing
+    is_confirmed = not options.yes and can_ask()  # a line of stdin approves nothing
+    return _approve(project, own, is_confirmed=is_confirmed)
 
 
 def _is_agent() -> bool:

@@ -110,13 +110,8 @@ def _propose(sure: Sequence[CheckCommand], has_program: Callable[[str], bool]) -
     for check in dict.fromkeys(each.check for each in sure):
         chosen = chosen_commands(sure, check)
         for best in chosen:
-            others = [
-                each
-                for each in sure
-                if each.check == check
-                and each not in chosen
-                and (each.kind == best.kind or best.kind in WHOLE)
-            ]
+            others = [each for each in sure if each.check == check and each not in chosen]
+            others = [each for each in others if best.kind in WHOLE or each.kind == best.kind]
             there = [each for each in (best, *others) if has_program(each.program)]
             if not there:
                 missing.append(best)
@@ -178,10 +173,8 @@ def _matches(project: str, patterns: Iterable[str]) -> set[str]:
 def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:
     named = read_json(files.texts.get("package.json", "")).get("workspaces") or []
     named = named.get("packages", []) if isinstance(named, dict) else named
-    uv = (
-        table(read_toml(files.texts.get("pyproject.toml", "")), "tool", "uv", "workspace").get("members")
-        or []
-    )
+    pyproject = read_toml(files.texts.get("pyproject.toml", ""))
+    uv = table(pyproject, "tool", "uv", "workspace").get("members") or []
     pnpm = _read(project, "pnpm-workspace.yaml")
     block = re.search(r"(?m)^packages:\s*\n((?:[ \t]*(?:-.*|#.*)?\n?)*)", pnpm)
     lines = re.findall(r"-\s*['\"]?([^'\"\n#]+?)['\"]?\s*(?:#.*)?$", block[1], re.MULTILINE) if block else []

@@ -35,11 +35,8 @@ def mark_block(options: argparse.Namespace) -> int:
 def list_blocks(options: argparse.Namespace) -> int:
     """List the blocks of a project, or with --open the sessions that have ended with a gate still blocking."""
     project = recorded_project(options.project) if options.project else project_folder(None)
-    found = (
-        list(_open_sessions(project))
-        if options.open
-        else sorted(_blocks(project), key=lambda block: block["time"])
-    )
+    found = list(_open_sessions(project) if options.open else _blocks(project))
+    found = found if options.open else sorted(found, key=lambda block: block["time"])
     if options.json:
         print(json.dumps(found, indent=2))
         return 0

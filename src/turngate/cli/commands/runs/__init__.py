@@ -188,9 +188,8 @@ async def _watch(options: argparse.Namespace) -> None:
     seen: object = None
     while True:
         summaries = await run_in_thread(all_subagents)
-        if (
-            shown := [(each.id, each.state, each.where, each.last.steer_count) for each in summaries]
-        ) != seen:
+        shown = [(each.id, each.state, each.where, each.last.steer_count) for each in summaries]
+        if shown != seen:
             seen = shown
             print(own_sequence("\033[H\033[J", sys.stdout) if sys.stdout.isatty() else "", end="")
             _print_list(options, lambda: summaries)  # noqa: B023 - called at once
