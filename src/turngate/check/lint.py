@@ -190,7 +190,13 @@ def _lint_command(rule: Rule, hook: CommandHook, settings: Settings, project: st
         yield rule_problem(rule, "command", message, "move it into a script", "note")
         return
     scope = command_scope(hook, settings, project, settings.passed_variables(rule))
-    yield from _lint_gate_words(rule, hook)
+    if (words := gate_words(hook)) is not None:
+        from turngate.gates.arguments import parse_gate_words  # noqa: PLC0415 # lazy: it loads all gates
+
+        try:
+            parse_gate_words(words)
+        except UsageError as error:  # exit code 1, which does not block
+            yield rule_problem(rule, "command", f"cannot be read by `turngate gate`, {_CANNOT_RUN}: {error}")
     if rule.source == "script":
         yield from lint_script_file(rule, hook.command, scope, settings)
     elif (variable := used_plugin_variable(hook)) and variable not in (*hook.env, *settings.env):
@@ -269,19 +275,6 @@ def _lint_project_check(rule: Rule, check: str, project: str) -> Iterator[Proble
             missing = f"{each.program} is not there, {_CANNOT_RUN}"
             message = f"runs `{each.command}` ({each.found_in}), and {missing}"
             yield rule_problem(rule, "gate", message, f"install {each.program}")
-
-
-def _lint_gate_words(rule: Rule, hook: CommandHook) -> Iterator[Problem]:
-    """Check a command `turngate gate …`: with wrong words it ends with exit code 1, which does not block."""
-    words = gate_words(hook)
-    if words is None:
-        return
-    from turngate.gates.arguments import parse_gate_words  # noqa: PLC0415 # lazy: it loads all gates
-
-    try:
-        parse_gate_words(words)
-    except UsageError as error:
-        yield rule_problem(rule, "command", f"cannot be read by `turngate gate`, {_CANNOT_RUN}: {error}")
 
 
 def gate_words(hook: CommandHook) -> Sequence[str] | None:

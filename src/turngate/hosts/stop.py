@@ -114,7 +114,11 @@ async def answer_host_event(
         guard = guard if latest == stored else _guard(event, settings, world, latest, calls)
         hint = "" if event.subagent else ACCEPT.format(event.session_id)
         step = _store_count(path, prompt, guard.after(verdict), calls, hint)
-    _record_end(event, guard, step, world)
+    if world.store is not None and isinstance(step, EndTurn) and step.ended_by != "allowed":
+        # An end that no verdict names, such as the limit.
+        end = {"kind": "turn_end", "event": event.name, **agent_json(event), "ended_by": step.ended_by}
+        reason = step.notice or step.stop_reason or describe_last_reason(step)
+        world.store.record(event.session_id, {**end, "continuations": guard.continuations, "reason": reason})
     accept = [hint] if is_at_limit(step) and hint else []
     met = clear_met(verdict.runs, state_folder(world.own_environ)) if isinstance(step, EndTurn) else ()
     answer = answer_for(step, (*accept, *_notices(event, verdict, settings), *met))
@@ -216,12 +220,3 @@ def _notices(event: StopEvent, verdict: Verdict, settings: Settings) -> tuple[st
         )
         found.append(f"Turngate: {', '.join(passes)}")
     return (*notices(verdict.runs), *found)
-
-
-def _record_end(event: StopEvent, guard: LoopGuard, step: ContinueTurn | EndTurn, world: World) -> None:
-    """Record the end of a turn that no verdict names, such as the limit."""
-    if world.store is None or isinstance(step, ContinueTurn) or step.ended_by == "allowed":
-        return
-    end = {"kind": "turn_end", "event": event.name, **agent_json(event), "ended_by": step.ended_by}
-    reason = step.notice or step.stop_reason or describe_last_reason(step)
-    world.store.record(event.session_id, {**end, "continuations": guard.continuations, "reason": reason})

@@ -125,7 +125,14 @@ def agent_files(
     project: str, plugin_dirs: Sequence[str], home: str, files: Files
 ) -> tuple[list[Place], list[str]]:
     """Return the files that are read, weakest first, and the paths of the others."""
-    places = list(_agent_files(project, plugin_dirs, home, files))
+    places: list[Place] = []
+    for folder in plugin_dirs:
+        agents = os.path.join(project, files.expand_home(folder), "agents")
+        places += [("plugin", "claude", path) for path in _files_of(agents, files)]
+    for level, root in (("user", home), ("project", project)):
+        for family in ("claude", "turngate"):
+            agents = os.path.join(root, f".{family}", "agents")
+            places += [(level, family, path) for path in _files_of(agents, files)]
     paths = [path for *_, path in places]
     count = count_readable(paths, files)
     return places[:count], paths[count:]
@@ -150,16 +157,6 @@ def _size(path: str, files: Files) -> int:
     except (OSError, ValueError):
         return 0
     return size if size <= MAX_FILE_BYTES else 0
-
-
-def _agent_files(project: str, plugin_dirs: Sequence[str], home: str, files: Files) -> Iterator[Place]:
-    for folder in plugin_dirs:
-        for path in _files_of(os.path.join(project, files.expand_home(folder), "agents"), files):
-            yield "plugin", "claude", path
-    for level, root in (("user", home), ("project", project)):
-        for family in ("claude", "turngate"):
-            for path in _files_of(os.path.join(root, f".{family}", "agents"), files):
-                yield level, family, path
 
 
 def _files_of(folder: str, files: Files) -> Iterator[str]:

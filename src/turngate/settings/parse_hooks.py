@@ -122,8 +122,11 @@ class HooksParser:
         if not isinstance(group, dict):
             return self._lose(f"is {describe_json(group)}, expected an object", hint=_GROUP_HINT)
         entries, matcher = group.get("hooks"), group.get("matcher")
+        if "hooks" not in group and "type" in group:
+            return self._lose("is a hook, expected a group with an inner `hooks` list", hint=_GROUP_HINT)
         if not isinstance(entries, list):
-            return self._lose_group(group)
+            value = describe_json(entries) if "hooks" in group else "missing"
+            return self._lose(f"is {value}, expected a list of hooks", "hooks", _GROUP_HINT)
         if not isinstance(matcher, str | None):
             message = f"is {describe_json(matcher)}, expected a string: the group is left out"
             return self._lose(message, "matcher")
@@ -146,12 +149,6 @@ class HooksParser:
                 self.log.add(message, field, "move it into the hooks of the group", severity="warning")
             else:
                 self.log.add_unknown_key(name, _GROUP_KEYS, field)
-
-    def _lose_group(self, group: dict[str, Any]) -> None:
-        if "hooks" not in group and "type" in group:
-            return self._lose("is a hook, expected a group with an inner `hooks` list", hint=_GROUP_HINT)
-        value = describe_json(group["hooks"]) if "hooks" in group else "missing"
-        return self._lose(f"is {value}, expected a list of hooks", "hooks", _GROUP_HINT)
 
     def _check_matcher(self, matcher: str) -> None:
         """Report a matcher that has no effect or never matches."""
@@ -190,8 +187,12 @@ class HooksParser:
             message, hint = describe_bad_type(entry, SETTINGS_KINDS, describe_json)
             return self._lose(message, "type", hint)
         if hook is not None:
-            self._check_id(hook.id)
             log = self.log
+            if hook.id is not None and (log.event, hook.id) in self._ids:
+                shown = describe_name(hook.id)
+                message = f"is {shown!r}, which occurs twice in this file: the last one is used"
+                log.add(message, "id", severity="warning")
+            self._ids.add((log.event, hook.id))
             self.rules.append(Rule(log.event, hook, matcher, self.level, log.file, self.family, log.index))
         return None
 
@@ -207,12 +208,6 @@ class HooksParser:
         message = f"{message}: only Turngate runs the hook"
         self.log.add(message, "type", f"move it to .turngate/, or {hint}", severity="warning")
         return True
-
-    def _check_id(self, hook_id: str | None) -> None:
-        if hook_id is not None and (self.log.event, hook_id) in self._ids:
-            message = f"is {describe_name(hook_id)!r}, which occurs twice in this file: the last one is used"
-            self.log.add(message, "id", severity="warning")
-        self._ids.add((self.log.event, hook_id))
 
     def _build_hook(self, entry: dict[str, Any], hook: type[Hook]) -> Hook | None:
         """Return the hook, or None when it cannot be used."""

@@ -96,27 +96,23 @@ def parse_call(text: str) -> tuple[str, str] | None:
 
 def expand(command: SlashCommand, arguments: str) -> Workflow:
     """Return what the agent is asked to do, stage by stage, with the arguments in the place of `$ARGUMENTS` and `$1`."""
-    values = {"$ARGUMENTS": arguments, **_positional(arguments)}
-    first, *others = (_expand_stage(stage, values) for stage in command.stages)
-    if arguments.strip() and not _PLACEHOLDER.search(command.text):
-        # Claude Code: "If your skill doesn't include $ARGUMENTS, arguments are appended as ARGUMENTS: <your input>".
-        first = replace(first, text=f"{first.text}\n\nARGUMENTS: {arguments}")
-    return Workflow(f"/{command.name}", (first, *others))
-
-
-def _expand_stage(stage: Stage, values: Mapping[str, str]) -> Stage:
-    def fill(text: str) -> str:
-        return _PLACEHOLDER.sub(lambda found: values.get(found[0], ""), text)
-
-    return Stage(fill(stage.text), None if stage.checkpoint is None else fill(stage.checkpoint))
-
-
-def _positional(arguments: str) -> dict[str, str]:
     try:
         words = shlex.split(arguments)
     except ValueError:  # a quote without its end
         words = arguments.split()
-    return {f"${number}": word for number, word in enumerate(words[:9], 1)}
+    values = {"$ARGUMENTS": arguments, **{f"${number}": word for number, word in enumerate(words[:9], 1)}}
+
+    def fill(text: str) -> str:
+        return _PLACEHOLDER.sub(lambda found: values.get(found[0], ""), text)
+
+    first, *others = (
+        Stage(fill(stage.text), None if stage.checkpoint is None else fill(stage.checkpoint))
+        for stage in command.stages
+    )
+    if arguments.strip() and not _PLACEHOLDER.search(command.text):
+        # Claude Code: "If your skill doesn't include $ARGUMENTS, arguments are appended as ARGUMENTS: <your input>".
+        first = replace(first, text=f"{first.text}\n\nARGUMENTS: {arguments}")
+    return Workflow(f"/{command.name}", (first, *others))
 
 
 # Files

@@ -123,12 +123,9 @@ VARIABLE_NAMES = ValueType(
 
 def or_word(value: ValueType, word: str) -> ValueType:
     """Return the type of a value that can also be a word. A word is not converted."""
-
-    def is_valid(given: Any) -> bool:
-        return given == word or value.is_valid(given)
-
     schema = {"anyOf": [value.schema, {"enum": [word]}]}
-    return ValueType(is_valid, f'{value.expected}, or "{word}"', schema)
+    expected = f'{value.expected}, or "{word}"'
+    return ValueType(lambda given: given == word or value.is_valid(given), expected, schema)
 
 
 def string_list(expected: str) -> ValueType:

@@ -88,8 +88,13 @@ def run(options: argparse.Namespace) -> int:
         lines = _set(options, project, state)
     elif action in (None, "status"):
         lines = [line for goal in goals for line in _format(goal, state)]
+    elif len(goals) > 1:
+        listed = "".join(f"\n  {goal.session or NEXT}  {goal.text}" for goal in goals)
+        raise UsageError(f"{len(goals)} sessions have a goal; name one with --for{listed}")
+    elif any(not change_goal(state, goal.since, ACTIONS[action]) for goal in goals):
+        lines = ["the goal is already gone"]
     else:
-        lines = _change(str(action), goals, state)
+        lines = [f"{ACTIONS[action] or 'cleared'}: {goal.text}" for goal in goals]
     if options.json:
         print(json.dumps({"project": project, "goals": goals_json(project, state)}, indent=2))
     else:
@@ -216,15 +221,6 @@ def _chosen(given: str | None, project: str, state: str, *, is_whole: bool = Fal
         for each in goals
         if each.session == given or (not is_whole and (each.session or "").startswith(given))
     ]
-
-
-def _change(action: str, goals: list[Goal], state: str) -> list[str]:
-    if len(goals) > 1:
-        listed = "".join(f"\n  {goal.session or NEXT}  {goal.text}" for goal in goals)
-        raise UsageError(f"{len(goals)} sessions have a goal; name one with --for{listed}")
-    if any(not change_goal(state, goal.since, ACTIONS[action]) for goal in goals):
-        return ["the goal is already gone"]
-    return [f"{ACTIONS[action] or 'cleared'}: {goal.text}" for goal in goals]
 
 
 # What is shown

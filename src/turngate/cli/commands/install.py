@@ -29,6 +29,7 @@ from turngate.doctor.hosts.files import (
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host, Level
+from turngate.hosts.install import settings_file
 from turngate.hosts.install.editor_settings import EDITORS, agent_entry
 from turngate.hosts.install.hook_command import (
     INSTALL_COMMANDS,
@@ -36,22 +37,6 @@ from turngate.hosts.install.hook_command import (
     how_to_find,
     is_short_lived,
     this_program,
-)
-from turngate.hosts.install.settings_file import (
-    UNCHANGED,
-    Change,
-    ChangedMeanwhile,
-    InstallRecord,
-    check_owner,
-    make_folders,
-    plan_install,
-    plan_uninstall,
-    read_record,
-    read_settings_text,
-    record_path,
-    remove_folders,
-    replace_settings_text,
-    write_record,
 )
 from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
 from turngate.project.checkouts import find_top
@@ -145,7 +130,7 @@ class Place:
     project: str | None  # the folder of the project that the current folder is in
 
     def text(self) -> str | None:
-        return read_settings_text(self.path)
+        return settings_file.read_settings_text(self.path)
 
 
 MAX_RETRIES = 20  # with --yes, if other processes change the file again and again
@@ -155,7 +140,12 @@ def run(options: argparse.Namespace) -> int:
     if options.host is None:
         if options.uninstall or options.level:
             raise UsageError("which host? `turngate install` lists them")
-        return _list()
+        project, width = enclosing_project(), max(len(name) for name in HOSTS)
+        for host in HOSTS.values():
+            places = [place.shown for place in all_places(host, project) if has_line(place)]
+            print(f"{host.name.ljust(width)}  {', '.join(places) or '-'}")
+        print("→ `turngate install HOST` lets a host run Turngate, `turngate uninstall HOST` removes it")
+        return 0
     if options.agent and options.host not in EDITORS:
         raise UsageError(f"--agent is for an editor: {', '.join(EDITORS)}")
     place = find_place({**HOSTS, **EDITORS}[options.host], options.level)
@@ -164,22 +154,9 @@ def run(options: argparse.Namespace) -> int:
         place = next(installed, place)
     act = _uninstall if options.uninstall else _install
     for _ in range(MAX_RETRIES if options.yes else 0):
-        with contextlib.suppress(ChangedMeanwhile):
+        with contextlib.suppress(settings_file.ChangedMeanwhile):
             return act(place, options)
     return act(place, options)
-
-
-# List
-
-
-def _list() -> int:
-    project = enclosing_project()
-    width = max(len(name) for name in HOSTS)
-    for host in HOSTS.values():
-        places = [place.shown for place in all_places(host, project) if has_line(place)]
-        print(f"{host.name.ljust(width)}  {', '.join(places) or '-'}")
-    print("→ `turngate install HOST` lets a host run Turngate, `turngate uninstall HOST` removes it")
-    return 0
 
 
 # Install
@@ -187,20 +164,20 @@ def _list() -> int:
 
 def _install(place: Place, options: argparse.Namespace) -> int:
     if why := why_ignored(place.host, place.path, place.shown):
-        raise UsageError(f"{why}; {place.host.how_to_be_read}; {UNCHANGED}")
+        raise UsageError(f"{why}; {place.host.how_to_be_read}; {settings_file.UNCHANGED}")
     program = this_program(sys.argv[0], sys.executable)
-    record_file = record_path(state_folder(), place.path)
+    record_file = settings_file.record_path(state_folder(), place.path)
     try:
         entries = _entries(place, program, options.agent)
-        record = read_record(record_file)
+        record = settings_file.read_record(record_file)
         host = place.host
-        change = plan_install(place.text(), entries, host.new_file, record, host.file_format)
+        change = settings_file.plan_install(place.text(), entries, host.new_file, record, host.file_format)
     except UnsuitableSettings as error:
-        raise UsageError(f"{place.shown}: {error}; {UNCHANGED}") from None
+        raise UsageError(f"{place.shown}: {error}; {settings_file.UNCHANGED}") from None
     if not change.is_needed:
         print(f"already installed in {place.shown}", *next_steps(place), sep="\n")
         return 0
-    check_owner(place.path)
+    settings_file.check_owner(place.path)
     is_new = "" if change.before is not None else ", which does not exist yet"
     what = "" if place.host.name in EDITORS else "`turngate hook` at "
     print(f"{place.host.title}: {what}{', '.join(entries)}, in {place.shown}{is_new}")
@@ -224,7 +201,11 @@ def _entries(place: Place, program: str, agent: str | None) -> Mapping[str, Mapp
 
 
 def _show_and_ask(
-    place: Place, change: Change, options: argparse.Namespace, question: str, warnings: Iterable[str] = ()
+    place: Place,
+    change: settings_file.Change,
+    options: argparse.Namespace,
+    question: str,
+    warnings: Iterable[str] = (),
 ) -> bool:
     """Print the difference and the warnings, and return whether to write it."""
     if os.path.islink(place.path):
@@ -239,21 +220,21 @@ def _show_and_ask(
     return may_write(question, options)
 
 
-def _write(place: Place, change: Change, record_file: str) -> bool:
+def _write(place: Place, change: settings_file.Change, record_file: str) -> bool:
     """Write the settings, and before them what is needed to undo it. Report an error, and leave nothing behind."""
     folders: list[str] = []
 
     def keep_record() -> None:
         if record := change.record:
             made = (*record.folders, *folders)
-            kept = InstallRecord(record.before, record.after, record.created, made)
-            write_record(record_file, kept, place.path)
+            kept = settings_file.InstallRecord(record.before, record.after, record.created, made)
+            settings_file.write_record(record_file, kept, place.path)
 
     try:
-        folders += make_folders(place.path)
-        replace_settings_text(place.path, change.before, change.after, prepare=keep_record)
+        folders += settings_file.make_folders(place.path)
+        settings_file.replace_settings_text(place.path, change.before, change.after, prepare=keep_record)
     except (OSError, UsageError) as error:
-        remove_folders(folders)
+        settings_file.remove_folders(folders)
         if not isinstance(error, OSError):
             raise
         _report(record_file if error.filename == record_file else place.shown, error)
@@ -262,36 +243,38 @@ def _write(place: Place, change: Change, record_file: str) -> bool:
 
 
 def _report(path: str, error: OSError) -> None:
-    print(f"turngate: {path} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
+    print(f"turngate: {path} cannot be written: {error.strerror}; {settings_file.UNCHANGED}", file=sys.stderr)
 
 
 # Uninstall
 
 
 def _uninstall(place: Place, options: argparse.Namespace) -> int:
-    record_file = record_path(state_folder(), place.path)
-    record = read_record(record_file)
+    record_file = settings_file.record_path(state_folder(), place.path)
+    record = settings_file.read_record(record_file)
     try:
-        change = plan_uninstall(place.text(), place.host.new_file, record, place.host.file_format)
+        change = settings_file.plan_uninstall(
+            place.text(), place.host.new_file, record, place.host.file_format
+        )
     except UnsuitableSettings as error:
-        raise UsageError(f"{place.shown}: {error}; {UNCHANGED}") from None
+        raise UsageError(f"{place.shown}: {error}; {settings_file.UNCHANGED}") from None
     if not change.is_needed:
         print(f"not installed in {place.shown}", *_elsewhere(place), sep="\n")
         return 0
     if not options.dry_run:
         check_person(os.environ, does="removes Turngate")
-    check_owner(place.path)
+    settings_file.check_owner(place.path)
     if not _show_and_ask(place, change, options, f"remove it from {place.shown}?"):
         return 0 if options.dry_run else EXIT_PROBLEMS
     try:
-        replace_settings_text(place.path, change.before, change.after)
+        settings_file.replace_settings_text(place.path, change.before, change.after)
     except OSError as error:
         _report(place.shown, error)
         return EXIT_IO_ERROR
     with contextlib.suppress(OSError):
         os.unlink(record_file)
     if change.after is None and record:
-        remove_folders(list(record.folders))
+        settings_file.remove_folders(list(record.folders))
     removed = f"removed from {place.shown}" if change.after is not None else f"removed {place.shown}"
     print(removed, *_elsewhere(place), sep="\n")
     return 0

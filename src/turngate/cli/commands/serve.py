@@ -65,7 +65,18 @@ def run(options: argparse.Namespace) -> int:
         if options.html is not None:
             with show_if_slow("reading the journals"):
                 list(views.history.refresh())
-                _write(options.html, make_file(views))
+                page, path = make_file(views), options.html
+            if path == "-":
+                print(page)
+                return 0
+            try:
+                with open(
+                    path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)
+                ) as file:
+                    file.write(page)
+            except OSError as error:
+                raise UsageError(f"--html {path}: {error.strerror}") from None
+            print(f"written   {path}", file=sys.stderr)
             return 0
         ended = run_until_signal(
             Server(views).run(options.port, lambda url: print(PRINTED.format(url), flush=True))
@@ -86,20 +97,6 @@ def _views(options: argparse.Namespace) -> Iterator[Views]:
     shown = None if options.all else project
     pending = lambda each: _read_pending(each, int(time.time() / PENDING_S))  # noqa: E731
     yield Views(History(state_folder(), shown), pending, _subagents, shown)
-
-
-def _write(path: str, page: str) -> None:
-    if path == "-":
-        print(page)
-        return
-    try:
-        with open(
-            path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)
-        ) as file:
-            file.write(page)
-    except OSError as error:
-        raise UsageError(f"--html {path}: {error.strerror}") from None
-    print(f"written   {path}", file=sys.stderr)
 
 
 @functools.lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turngate.cli.arguments import EXIT_CODES_OF_OUTPUT, LISTED_PROJECT_HINT, Parser, add_json_option
@@ -61,8 +61,12 @@ def run(options: argparse.Namespace) -> int:
     since = time.time() - seconds_of(options.since)
     here = recorded_project if options.project else project_folder
     project = None if options.all else here(options.project)
-    with show_if_slow("reading the journals"):
-        counts = list(_count_sessions(since, project))
+    counts = list[tuple[Days, int]]()
+    with show_if_slow("reading the journals"), os_errors_as_usage_errors(state_folder()):
+        for folder in journal_folders(state_folder()):
+            journal = read_journal(folder, since)
+            records = (each for each in journal.records if project in (None, each.get("project")))
+            counts.append((count_days(records), journal.damaged))
         stats = merge_days([days for days, _ in counts], sum(damaged for _, damaged in counts))
     rows = stats["gates"]
     if unknown := [name for name in options.gates if name not in {row["gate"] for row in rows}]:
@@ -94,14 +98,6 @@ def seconds_of(given: str) -> float:
             f"--since {given}: expected a number of hours, days or weeks, such as 12h, 30d or 4w"
         )
     return int(found[1]) * SECONDS[found[2]]
-
-
-def _count_sessions(since: float, project: str | None) -> Iterator[tuple[Days, int]]:
-    with os_errors_as_usage_errors(state_folder()):
-        for folder in journal_folders(state_folder()):
-            journal = read_journal(folder, since)
-            records = (each for each in journal.records if project in (None, each.get("project")))
-            yield count_days(records), journal.damaged
 
 
 # The text

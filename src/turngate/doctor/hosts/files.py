@@ -105,7 +105,12 @@ def full_path(host: Host, name: str, project: str, environ: Mapping[str, str]) -
 def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     try:
         text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
-        value = _value_of(text, path, host)
+        if host.file_format and os.path.basename(path) == os.path.basename(host.files["user"]):
+            value: Any = host.file_format.read(text)
+        elif path.endswith(".toml"):
+            value = tomllib.loads(text)
+        else:
+            value = node.value if (node := read_json_text(text)) else {}
         problem = None if isinstance(value, dict) else "is not a JSON object"
     except UnicodeDecodeError as error:
         value, problem = {}, f"is not UTF-8 (byte {error.start})"
@@ -116,15 +121,6 @@ def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     except (OSError, NotARegularFile, RecursionError) as error:
         value, problem = {}, f"cannot be read: {getattr(error, 'strerror', None) or error}"
     return HostFile(path, name, host, level, {} if problem else value, problem)
-
-
-def _value_of(text: str, path: str, host: Host) -> Any:
-    if host.file_format and os.path.basename(path) == os.path.basename(host.files["user"]):
-        return host.file_format.read(text)
-    if path.endswith(".toml"):
-        return tomllib.loads(text)
-    node = read_json_text(text)
-    return node.value if node else {}
 
 
 def hooks_in(file: HostFile) -> Iterator[HostHook]:

@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from turngate.cli.commands.check import NOT_IGNORED, check_ignore
@@ -45,25 +45,6 @@ from turngate.settings.load import load_layers, project_path
 from turngate.settings.parse import parse_layer
 from turngate.state.files import write_all
 from turngate.trust.review import Review, review_project
-
-
-def approve_written(project: str, text: str) -> Iterator[str]:
-    """Approve the hooks of the settings that were written, and yield a line about each. Raises UsageError."""
-    layer = parse_layer(json.loads(text), file=SETTINGS, level="project", family="turngate", dialect=TURNGATE)
-    shown = [rule.hook for rule in layer.rules]
-    hooks = [hook for hook in _review(project).hooks if hook.rule.file == SETTINGS]
-    pending = [hook for hook in hooks if hook.status in PENDING and hook.rule.hook in shown]
-    # An approval covers the content of the project's files that a hook names, which was not shown.
-    inside = {
-        hook.key: (each for each in hook.command_files.named if not os.path.isabs(each)) for hook in pending
-    }
-    files = {key: next(map(shown_key, names), None) for key, names in inside.items()}
-    approve_shown([hook for hook in pending if not files[hook.key]], lambda: _review(project))
-    for key, file in files.items():
-        if file:
-            yield f"pending   {shown_key(key)}: it runs {file} of this project; {what_to_do(key)}"
-        else:
-            yield f"approved  {shown_key(key)}"
 
 
 def _review(project: str) -> Review:
@@ -266,8 +247,24 @@ def _approve(project: str, text: str, *, is_confirmed: bool) -> int:
     code, next_step = 0, WHEN_APPROVED
     if is_confirmed and not _is_agent():
         try:
-            for line in approve_written(project, text):
-                print(line)
+            layer = parse_layer(
+                json.loads(text), file=SETTINGS, level="project", family="turngate", dialect=TURNGATE
+            )
+            shown = [rule.hook for rule in layer.rules]
+            hooks = [hook for hook in _review(project).hooks if hook.rule.file == SETTINGS]
+            pending = [hook for hook in hooks if hook.status in PENDING and hook.rule.hook in shown]
+            # An approval covers the content of the project's files that a hook names, which was not shown.
+            inside = {
+                each.key: (name for name in each.command_files.named if not os.path.isabs(name))
+                for each in pending
+            }
+            files = {key: next(map(shown_key, names), None) for key, names in inside.items()}
+            approve_shown([hook for hook in pending if not files[hook.key]], lambda: _review(project))
+            for key, file in files.items():
+                if file:
+                    print(f"pending   {shown_key(key)}: it runs {file} of this project; {what_to_do(key)}")
+                else:
+                    print(f"approved  {shown_key(key)}")
             next_step = NOW
         except UsageError as error:
             print(f"! the gates are not approved: {error}", file=sys.stderr)

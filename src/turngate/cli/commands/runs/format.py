@@ -91,31 +91,9 @@ def _status(summary: SubagentSummary) -> str:
 
 
 def format_details(summary: SubagentSummary, now: float) -> Iterator[str]:
-    last = summary.last
-    yield f"{summary.title}: {summary.state}"
-    yield from _fields(_subagent_fields(summary, now))
-    yield from _text("Task", last.task)
-    for number, run in enumerate(summary.runs, 1):
-        cause = "" if not run.replaces else ", redirected by a hook" if run.by_hook else f", {STEERED}"
-        yield f"\nRun {number} ({run.id[:8]}{cause}): {state_label(run)}{_format_duration(run)}"
-        yield from _fields(_run_fields(run))
-        if run.prompt != last.task:
-            yield from _text("  Prompt", run.prompt, "    ")
-    if last.state == "steering":
-        yield from _text("\nNext prompt", last.next_prompt)
-    if last.result:
-        yield from _text("\nResult", last.result)
-    if status := _status(summary):
-        yield f"\n{status[0].upper()}{status[1:]}."
-
-
-def _fields(fields: dict[str, str]) -> Iterator[str]:
-    return (f"  {name:<14}{printable(value)}" for name, value in fields.items() if value)
-
-
-def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
     last, gates = summary.last, recorded_gates(summary.last)
-    return {
+    yield f"{summary.title}: {summary.state}"
+    about = {
         "id": summary.id,
         "subagent": last.agent_id,
         "session": last.parent,
@@ -131,18 +109,33 @@ def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
         "recoveries": str(last.recoveries or ""),
         "transcript": last.transcript,
     }
+    yield from _fields(about)
+    yield from _text("Task", last.task)
+    for number, run in enumerate(summary.runs, 1):
+        cause = "" if not run.replaces else ", redirected by a hook" if run.by_hook else f", {STEERED}"
+        yield f"\nRun {number} ({run.id[:8]}{cause}): {state_label(run)}{_format_duration(run)}"
+        usage = run.usage
+        has_tokens = usage.input_tokens or usage.output_tokens
+        about = {
+            "outcome": run.outcome or "",
+            "reason": run.reason,
+            "error": run.error,
+            "tokens": f"{usage.input_tokens} in, {usage.output_tokens} out" if has_tokens else "",
+            "tools": ", ".join(run.tools),
+        }
+        yield from _fields(about)
+        if run.prompt != last.task:
+            yield from _text("  Prompt", run.prompt, "    ")
+    if last.state == "steering":
+        yield from _text("\nNext prompt", last.next_prompt)
+    if last.result:
+        yield from _text("\nResult", last.result)
+    if status := _status(summary):
+        yield f"\n{status[0].upper()}{status[1:]}."
 
 
-def _run_fields(run: SubagentRun) -> dict[str, str]:
-    usage = run.usage
-    has_tokens = usage.input_tokens or usage.output_tokens
-    return {
-        "outcome": run.outcome or "",
-        "reason": run.reason,
-        "error": run.error,
-        "tokens": f"{usage.input_tokens} in, {usage.output_tokens} out" if has_tokens else "",
-        "tools": ", ".join(run.tools),
-    }
+def _fields(fields: dict[str, str]) -> Iterator[str]:
+    return (f"  {name:<14}{printable(value)}" for name, value in fields.items() if value)
 
 
 def _text(name: str, text: str, indent: str = "  ") -> Iterator[str]:
