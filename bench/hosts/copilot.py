@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from bench.hosts import chat
 from bench.hosts.program import SUBAGENT_PROMPT, Json, Model, Program
 from bench.hosts.room import Room
-from turngate.hosts.copilot import COPILOT as HOST
+from turngate.hosts.all_hosts import COPILOT as HOST
 
 CAMEL_CASE = ("agentStop", "sessionStart", "subagentStart", "subagentStop")
 OPTIONS = ("--allow-all-tools", "--allow-all-paths", "--disable-client-telemetry")

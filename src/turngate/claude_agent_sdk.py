@@ -8,7 +8,7 @@ from claude_agent_sdk import HookMatcher
 
 from turngate.adapters.project_gates import OnNotice, ProjectGates
 from turngate.core.constants import STOP_EVENTS
-from turngate.hosts.claude import CLAUDE_CODE
+from turngate.hosts.all_hosts import CLAUDE_CODE
 from turngate.hosts.host import INSTALLED_TIMEOUT_S, HostAnswer
 from turngate.hosts.input_fields import normalize
 

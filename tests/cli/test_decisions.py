@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
-from turngate.cli.review import approve_shown, check_person, find_hooks, pending_hooks, review_hooks
+from turngate.cli.review import approve_shown, check_person, find_hooks, pending_hooks
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.project.files import LOCAL
-from turngate.trust.review import Review
+from turngate.trust.review import Review, review_project
 
 
 @pytest.fixture
 def review(project: Path) -> Callable[[], Review]:
     write_settings(project, "turngate", stop_hooks("sh gate.sh", "true"))
     script(project / "gate.sh", "exit 0\n")
-    return partial(review_hooks, str(project), dialect="turngate", files=LOCAL)
+    return partial(review_project, str(project), dialect="turngate", files=LOCAL)
 
 
 def statuses(review: Review) -> list[str]:

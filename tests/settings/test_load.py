@@ -31,7 +31,7 @@ from turngate.core.hooks.selection import Plan, plan
 from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
 from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import UsageError
-from turngate.settings.paths import FileTooLarge, read_local_bytes
+from turngate.settings.paths import FileTooLarge, read_bytes
 from turngate.settings.problem_log import ProblemLog
 from turngate.trust.load import load_settings
 
@@ -494,7 +494,7 @@ def test_a_device_is_reported_and_never_opened(folders: Folders, path: Path, dev
 def test_a_file_that_grows_while_it_is_read_is_read_no_further_than_its_limit(path: Path) -> None:
     path.symlink_to("/proc/self/environ")  # its size is said to be 0
     with pytest.raises(FileTooLarge):
-        read_local_bytes(str(path), 1)
+        read_bytes(str(path), 1)
 
 
 def test_of_very_many_problems_the_first_are_reported_and_the_others_counted(folders: Folders) -> None:

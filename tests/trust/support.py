@@ -10,8 +10,6 @@ from turngate.core.verdict.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import World
 from turngate.project.files import LOCAL
-from turngate.settings.agent_types import agent_type_rules, load_agent_types
-from turngate.settings.load import load_layers
 from turngate.shells.local import LocalShell
 from turngate.trust.load import load_settings
 from turngate.trust.review import review_project
@@ -42,10 +40,7 @@ def make(project: Path, hook: dict[str, Any], files: dict[str, str], **settings:
 
 
 def approve_all(project: Path) -> None:
-    settings = load_layers(str(project), dialect="turngate", files=LOCAL).merge()
-    agent_types, _ = load_agent_types(str(project), files=LOCAL)
-    rules, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
-    review = review_project(str(project), agent_hooks=rules, files=LOCAL)
+    review = review_project(str(project), files=LOCAL)
     review.approve(review.hooks)
 
 

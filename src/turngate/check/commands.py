@@ -1,16 +1,23 @@
 """Finds programs and scripts of a command hook that are missing or cannot be started."""
 
+import contextlib
 import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
 
 from turngate._frozen_dataclass import frozen
-from turngate.check.command_context import Scope
-from turngate.check.command_steps import find_branch, program_name, read_with_branch
+from turngate.check.command_steps import Scope, find_branch, program_name, read_with_branch
 from turngate.check.gates import gate_hint, is_gate, lint_gate, without_exit
-from turngate.check.script_file import MAX_SCRIPT_BYTES, is_large_text, read_script
-from turngate.check.scripts import FAILS, FAILS_OR_BLOCKS, lint_script, quote_path
+from turngate.check.scripts import (
+    FAILS,
+    FAILS_OR_BLOCKS,
+    MAX_SCRIPT_BYTES,
+    is_large_text,
+    lint_script,
+    quote_path,
+    read_script,
+)
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
@@ -346,7 +353,9 @@ class _CommandCheck:
             variable = expansion.unset[0]
             message = f"${variable} is not set, so {name} does not exist and {fails.removeprefix('so ')}"
             return self._problem(message, f'set it: "env": {{"{variable}": "…"}}')
-        similar = _similar_file(path)
+        similar = None
+        with contextlib.suppress(OSError, ValueError):
+            similar = _closest(os.path.basename(path), sorted(os.listdir(os.path.dirname(path))), 0.7)
         hint = f"did you mean {os.path.join(os.path.dirname(name), similar)}?" if similar else None
         return self._problem(f"{name} does not exist, {fails}", hint)
 
@@ -366,14 +375,6 @@ def _missing_program_hint(name: str, scope: Scope) -> str:
     similar = _closest(name, PROGRAMS, 0.8)
     hint = f"install {name}, or correct the name"
     return f'{hint}; did you mean "{similar}"?' if similar else hint
-
-
-def _similar_file(path: str) -> str | None:
-    """Return the name of a file in the same folder that is close to that of a missing one."""
-    try:
-        return _closest(os.path.basename(path), sorted(os.listdir(os.path.dirname(path))), 0.7)
-    except (OSError, ValueError):
-        return None
 
 
 def _closest(name: str, names: Sequence[str], similarity: float) -> str | None:

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator
 
 from turngate._frozen_dataclass import frozen
-from turngate.check.command_context import Scope
 from turngate.check.command_steps import (
+    Scope,
     Step,
     find_branch,
     never_ends,

@@ -1,12 +1,14 @@
-"""Finds mistakes that otherwise show only when a hook runs; `turngate check` reports them."""
+"""Finds what is wrong with settings and hooks, also what otherwise shows only when a hook runs; `turngate check` reports it."""
 
+import contextlib
 import importlib.util
+import json
 import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from turngate.check.command_context import MAX_COMMAND_CHARS, Scope, command_scope
+from turngate.check.command_steps import MAX_COMMAND_CHARS, Scope, command_scope
 from turngate.check.commands import lint_arguments, lint_commands, lint_script_file
 from turngate.check.gates import in_vain, lint_gate, lint_gate_command
 from turngate.check.scripts import FAILS
@@ -24,7 +26,13 @@ from turngate.extra_install import install_command
 from turngate.gates.find_checks import chosen_commands, find_check_commands, has_program
 from turngate.gates.project_files import read_project_files
 from turngate.gates.toolchains import PROJECT_CHECKS
+from turngate.models.resolve import JudgeModels
+from turngate.plugins.handlers import installed_plugins
+from turngate.project.files import LOCAL
+from turngate.settings.json_file import MAX_FILE_BYTES
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_files
 from turngate.settings.problem_log import rule_problem
+from turngate.settings.slash_commands import load_commands
 
 _HINT = "load the plugin with --plugin-dir or `pluginDirs`, or write the path of the script"
 _QUOTED = re.compile(r"'[^']*(?:'|\Z)|\"(?:[^\"\\]|\\.?)*(?:\"|\Z)", re.DOTALL)
@@ -36,9 +44,70 @@ _BASH_ONLY = re.compile(
 # The shell does not split words in an assignment.
 _ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")
 _VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
+_MAX_MODELS = 20  # of hooks; each takes a while to open
 MAX_LINT_CHARS = 500_000  # of all commands together
 MAX_LINT_PROBLEMS = 200
 _CANNOT_RUN = "so the gate cannot run"
+
+
+def find_problems(settings: Settings, project: str) -> tuple[Problem, ...]:
+    """Return the problems of the settings, of their hooks and of the files that hold them."""
+    return (
+        *settings.problems,
+        *lint(settings, project),
+        *(
+            Problem(file=name, message="is empty, so it has no hooks", severity="note")
+            for name, content in _contents(settings, project)
+            if not content.strip()
+        ),
+        *_without_model(settings),
+        *_missing_plugins(settings, project),
+        *load_commands(project, settings.plugin_dirs, files=LOCAL).problems,
+    )
+
+
+def _contents(settings: Settings, project: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the names of the settings files that can be read, with their contents."""
+    for file in settings_files(project, settings.dialect.name, files=LOCAL):
+        with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
+            yield file.display_name, read_bytes(file.path, MAX_FILE_BYTES)
+
+
+def _without_model(settings: Settings) -> Iterator[Problem]:
+    """Note hooks that ask a model and have none unless a session brings one."""
+    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
+    why: dict[str | None, str | None] = {}
+    for rule in settings.rules:
+        if rule.hook.asks != "model" or not rule.hook.enabled:
+            continue
+        model = getattr(rule.hook, "model", None)
+        if model not in why and len(why) == _MAX_MODELS:
+            message = f"names a model beyond the first {_MAX_MODELS}, so the model is not checked"
+            yield rule_problem(rule, None, message, severity="note")
+            continue
+        if model not in why:
+            why[model] = None
+            try:
+                judges(model)
+            except UsageError as error:
+                why[model] = f"has no model outside of a session: {error}"
+        if reason := why[model]:
+            yield rule_problem(rule, None, reason, severity="note")
+
+
+def _missing_plugins(settings: Settings, project: str) -> Iterator[Problem]:
+    installed = installed_plugins() if settings.plugins else ()
+    for name in settings.plugins:
+        if name not in installed:
+            quoted = json.dumps(name).encode()
+            files = [file for file, content in _contents(settings, project) if quoted in content]
+            message = f"enables the plugin {name!r}, which is not installed, so `turngate run` does not start"
+            hint = f"install it, or remove the name; installed: {', '.join(installed) or 'none'}"
+            file = files[-1] if files else ""  # the last list counts
+            yield Problem(file=file, field="turngate.plugins", message=message, hint=hint)
+
+
+# Hooks
 
 
 def lint(settings: Settings, project: str) -> tuple[Problem, ...]:
@@ -121,7 +190,13 @@ def _lint_command(rule: Rule, hook: CommandHook, settings: Settings, project: st
         yield rule_problem(rule, "command", message, "move it into a script", "note")
         return
     scope = command_scope(hook, settings, project, settings.passed_variables(rule))
-    yield from _lint_gate_words(rule, hook)
+    if (words := gate_words(hook)) is not None:
+        from turngate.gates.arguments import parse_gate_words  # noqa: PLC0415 # lazy: it loads all gates
+
+        try:
+            parse_gate_words(words)
+        except UsageError as error:  # exit code 1, which does not block
+            yield rule_problem(rule, "command", f"cannot be read by `turngate gate`, {_CANNOT_RUN}: {error}")
     if rule.source == "script":
         yield from lint_script_file(rule, hook.command, scope, settings)
     elif (variable := used_plugin_variable(hook)) and variable not in (*hook.env, *settings.env):
@@ -200,19 +275,6 @@ def _lint_project_check(rule: Rule, check: str, project: str) -> Iterator[Proble
             missing = f"{each.program} is not there, {_CANNOT_RUN}"
             message = f"runs `{each.command}` ({each.found_in}), and {missing}"
             yield rule_problem(rule, "gate", message, f"install {each.program}")
-
-
-def _lint_gate_words(rule: Rule, hook: CommandHook) -> Iterator[Problem]:
-    """Check a command `turngate gate …`: with wrong words it ends with exit code 1, which does not block."""
-    words = gate_words(hook)
-    if words is None:
-        return
-    from turngate.gates.arguments import parse_gate_words  # noqa: PLC0415 # lazy: it loads all gates
-
-    try:
-        parse_gate_words(words)
-    except UsageError as error:
-        yield rule_problem(rule, "command", f"cannot be read by `turngate gate`, {_CANNOT_RUN}: {error}")
 
 
 def gate_words(hook: CommandHook) -> Sequence[str] | None:

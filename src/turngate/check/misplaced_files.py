@@ -13,10 +13,9 @@ from turngate.core.settings import Layer, Problem, Severity
 from turngate.project.safe_paths import real_path
 from turngate.settings.key_table import closest_name
 from turngate.settings.load import Layers
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.paths import read_text
 from turngate.settings.plugin_folders import HOOKS_FILE, MANIFEST
 
-MAX_SEARCHED_BYTES = 1024 * 1024
 _MAX_PLUGINS = 100  # in the folder `plugins`
 # An event with its list of hooks, in JSON, YAML or TOML.
 _HOOKS = re.compile(rf"(?:^|[\s\"'.{{])(?:{'|'.join(EVENTS)})[\"']?\s*(?:[:=]\s*(?:\[|\n)|\])")
@@ -52,17 +51,22 @@ def find_misplaced_files(read: Layers) -> tuple[Problem, ...]:
     """Return a problem for each file that the user probably took for settings."""
     given = [layer.file for layer in read.layers if layer.level == COMMAND_LINE]
     used = {real_path(path) for path in (*read.plugin_dirs, *given)}
-    files = [*_in_families(read), *_in_misspelt_folders(read), *_at_the_top(read)]
-    paths = ((file, real_path(file.path)) for file in files)
-    unread = (file for file, path in paths if used.isdisjoint((path, path.removesuffix(f"/{HOOKS_FILE}"))))
+    bases = {read.project: "", read.home: "~/"}  # in the home folder, the files of the user
+    files = [
+        file
+        for base, prefix in reversed(bases.items())
+        for family in read.dialect.families
+        for file in _in_family(os.path.join(base, f".{family}"), f"{prefix}.{family}", family)
+    ]
+    files += _in_misspelt_folders(read)
+    families = read.dialect.families
+    for name, meant in _TOP_FILES.items():
+        path = os.path.join(read.project, name)
+        if (meant is None or meant in families) and os.path.isfile(path):
+            files.append(_File(path, name, _expected(f".{meant or families[-1]}", name)))
+    found = ((file, real_path(file.path)) for file in files)
+    unread = (file for file, path in found if used.isdisjoint((path, path.removesuffix(f"/{HOOKS_FILE}"))))
     return (*filter(None, (_problem(file, read.layers) for file in unread)), *_plugins(read, used))
-
-
-def _in_families(read: Layers) -> Iterator[_File]:
-    for base, prefix in ((read.home, "~/"), (read.project, "")):
-        if prefix or base != read.home:
-            for family in read.dialect.families:
-                yield from _in_family(os.path.join(base, f".{family}"), f"{prefix}.{family}", family)
 
 
 def _in_family(path: str, folder: str, family: str) -> Iterator[_File]:
@@ -102,14 +106,6 @@ def _in_misspelt_folders(read: Layers) -> Iterator[_File]:
                 yield from (_File(f"{path}/{file}", f"{name}/{file}", f".{family}/{file}") for file in there)
 
 
-def _at_the_top(read: Layers) -> Iterator[_File]:
-    families = read.dialect.families
-    for name, meant in _TOP_FILES.items():
-        path = os.path.join(read.project, name)
-        if (meant is None or meant in families) and os.path.isfile(path):
-            yield _File(path, name, _expected(f".{meant or families[-1]}", name))
-
-
 def _names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
@@ -135,7 +131,7 @@ def _problem(file: _File, layers: Sequence[Layer]) -> Problem | None:
     if not os.path.exists(file.path):
         message = "is a link to a folder that does not exist; no settings are read from it"
         return Problem(file=file.name, message=message, hint="repair the link, or remove it")
-    text = _read(file.path)
+    text = read_text(file.path)
     if _HOOKS.search(text):
         is_json = file.path.endswith(_JSON) or text.lstrip().startswith("{")
         verb = "move its hooks to" if is_json else "write its hooks as JSON to"
@@ -179,7 +175,9 @@ def _plugins(read: Layers, used: set[str]) -> Iterator[Problem]:
     for name in (HOOKS_FILE, MANIFEST, *(f"plugins/{plugin}/{HOOKS_FILE}" for plugin in names)):
         path = os.path.join(read.project, name)
         root = os.path.dirname(os.path.dirname(path))
-        if real_path(root) in seen or not _has_plugin_hooks(path):
+        text = read_text(path)
+        has_plugin_hooks = _HOOKS.search(text) or (path.endswith(MANIFEST) and '"hooks"' in text)
+        if real_path(root) in seen or not has_plugin_hooks:
             continue
         seen.add(real_path(root))
         settings = f".{read.dialect.families[-1]}/settings.json"
@@ -191,18 +189,6 @@ def _plugins(read: Layers, used: set[str]) -> Iterator[Problem]:
         )
 
 
-def _has_plugin_hooks(path: str) -> bool:
-    text = _read(path)
-    return bool(_HOOKS.search(text)) or (path.endswith(MANIFEST) and '"hooks"' in text)
-
-
 def _has_project_hooks(layers: Sequence[Layer]) -> bool:
     sources = ("project", "local", "script")
     return any(rule.source in sources for layer in layers for rule in layer.rules)
-
-
-def _read(path: str) -> str:
-    try:
-        return read_local_bytes(path, MAX_SEARCHED_BYTES).decode("utf-8", "replace")
-    except (OSError, NotARegularFile, FileTooLarge):
-        return ""

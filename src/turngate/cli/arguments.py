@@ -19,6 +19,11 @@ EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
 EXIT_ALL_SIGNALS = "128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated"
 EXIT_ERRORS = f"{EXIT_INTERNAL}\n  {EXIT_OUTPUT}"
 EXIT_ERRORS_AND_SIGNALS = f"{EXIT_ERRORS}\n  {EXIT_SIGNALS}"
+EXIT_CODES_OF_OUTPUT = f"""\
+Exit codes:
+  0   printed
+  {EXIT_USAGE}
+  {EXIT_ERRORS}"""
 FIRST_STEPS = f"""\
 First steps:
   turngate demo        watch it work, without a model and without settings
@@ -70,11 +75,8 @@ class Parser(argparse.ArgumentParser):
                     known += parser._option_string_actions  # noqa: SLF001
         for word in args[: args.index("--")] if "--" in args else args:
             name = word.partition("=")[0]
-            if (
-                name.startswith("--")
-                and " " not in name
-                and not any(option.startswith(name) for option in known)
-            ):
+            is_option = name.startswith("--") and " " not in name
+            if is_option and not any(option.startswith(name) for option in known):
                 self.error(f"unrecognized option {name}{_did_you_mean(name, known)}")
 
     def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
@@ -185,7 +187,13 @@ def add_actions(parser: Parser) -> "argparse._SubParsersAction[Parser]":
 def add_place_options(parser: Parser, *, of_action: bool = False) -> None:
     """Add what decides which settings are read, here or on another machine."""
     add_project_options(parser, of_action=of_action)
-    add_ssh_option(parser, of_action=of_action)
+    parser.add_argument(
+        "--ssh",
+        metavar="LOCATION",
+        default=argparse.SUPPRESS if of_action else None,
+        help="the project is this folder on another machine: [user@]host:path or ssh://[user@]host[:port]/path; a relative "
+        "path begins at the home folder there; requires the `ssh` extra",
+    )
 
 
 def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
@@ -210,16 +218,6 @@ def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
         default=argparse.SUPPRESS if of_action else [],
         metavar="DIR",
         help="also run the hooks of the Claude Code plugin in this folder; may be repeated",
-    )
-
-
-def add_ssh_option(parser: Parser, *, of_action: bool = False) -> None:
-    parser.add_argument(
-        "--ssh",
-        metavar="LOCATION",
-        default=argparse.SUPPRESS if of_action else None,
-        help="the project is this folder on another machine: [user@]host:path or ssh://[user@]host[:port]/path; a relative "
-        "path begins at the home folder there; requires the `ssh` extra",
     )
 
 

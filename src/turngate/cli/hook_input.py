@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from turngate.cli.console.streams import report_stdout_error, stdout_error
-from turngate.cli.main import EXIT_USAGE, describe_internal_error
+from turngate.cli.main import EXIT_USAGE, EndedBySignal, describe_internal_error
 from turngate.core.constants import reject_constant
 from turngate.errors import UsageError
 
@@ -30,7 +30,13 @@ NOT_JSON = "stdin is not the JSON object of a hook, so it was not read"
 def run_hook_command(name: str, run: Callable[[list[str]], int], words: list[str]) -> int:
     """Run a command that an agent program has started; `name` is for messages."""
     try:
-        return run(words) or _report_lost_answer(name)
+        code = run(words)
+        if code or not (lost := stdout_error()):
+            return code
+        report_stdout_error(f"{name}: the answer could not be written to stdout ({lost})")
+    except EndedBySignal as ended:
+        print(f"{name}: {ended}", file=sys.stderr)
+        return ended.code
     except UsageError as error:
         from turngate.cli.arguments import has_ssh, not_over_ssh  # noqa: PLC0415 # lazy: only for a mistake
 
@@ -50,14 +56,6 @@ def refuse_command(name: str, variable: str) -> int:
         f"{name}: {why}; only the agent program does that, so nothing was checked or counted", file=sys.stderr
     )
     return EXIT_USAGE
-
-
-def _report_lost_answer(name: str) -> int:
-    """Return 1 if the answer could not be written, else 0."""
-    error = stdout_error()
-    if error:
-        report_stdout_error(f"{name}: the answer could not be written to stdout ({error})")
-    return EXIT_NOT_PASSED if error else 0
 
 
 def read_object_from_stdin() -> tuple[dict[str, object] | None, str | None]:

@@ -20,6 +20,15 @@ EXIT_IO_ERROR = 74  # EX_IOERR
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_READER_GONE = 141  # 128 + SIGPIPE, as of other programs in a pipe
 
+
+class EndedBySignal(Exception):
+    """Raised after a signal has ended the work of a command; the message names it, and what has become of the work."""
+
+    def __init__(self, name: str, number: int, then: str) -> None:
+        super().__init__(f"ended by {name}{then}")
+        self.code = 128 + number
+
+
 # A command: its module in `commands`, and its line in `turngate --help`. A module has `declare(parser)`, which adds the
 # arguments, and `run(options)`. `gate` and `hook` read their words themselves: agent programs run them at every stop.
 COMMANDS = {
@@ -100,6 +109,9 @@ def _run_command(argv: Sequence[str], before_command: Callable[[], None]) -> int
     except UsageError as error:
         print(f"turngate: {error}", file=sys.stderr)
         return EXIT_USAGE
+    except EndedBySignal as ended:
+        print(f"turngate: {ended}", file=sys.stderr)
+        return ended.code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:

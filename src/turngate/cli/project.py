@@ -35,12 +35,8 @@ def recorded_project(given: str) -> str:
 def _warn_of_settings_folder(folder: str, families: tuple[str, ...]) -> None:
     """Warn if `--project` names the settings folder of a project: its settings would not be read."""
     parent, name = os.path.split(folder)
-    if (
-        name[1:] in families
-        and name[0] == "."
-        and _holds_settings(folder)
-        and not _settings_folders(folder, families)
-    ):
+    is_settings_folder = name[:1] == "." and name[1:] in families and _holds_settings(folder)
+    if is_settings_folder and not _settings_folders(folder, families):
         hint = f"did you mean --project {describe_path(parent)}?"
         print(
             f"! --project: {name} is the settings folder of a project, not a project; {hint}", file=sys.stderr

@@ -24,10 +24,8 @@ VERSION = 5
 def stamp_path(fields: dict[str, object], words: list[str]) -> str | None:
     """Return the file of the stamp for the agent that stops; None if more than files decides. `words`: what is asked."""
     event = fields.get("hook_event_name")
-    session, agent = (
-        str(fields.get("session_id") or ""),
-        str(fields.get(TEAM_EVENTS.get(str(event), "agent_id")) or ""),
-    )
+    session = str(fields.get("session_id") or "")
+    agent = str(fields.get(TEAM_EVENTS.get(str(event), "agent_id")) or "")
     if event not in STOP_EVENTS or not session or fields.get("background_tasks"):
         return None
     asked = [*words, str(event), str(fields.get("agent_type", "")), os.environ.get("TURNGATE_TRUST", "")]
@@ -95,12 +93,10 @@ def settings_state(project: str) -> str | None:
     """Return what is the same only if settings and approvals are; None if they were changed just now."""
     trust = os.path.join(state_folder(), "trust")
     try:
-        stats = [
-            stat_file(path) for path in (*configuration_files(project, "host"), trust, f"{trust}/projects")
-        ]
+        files = (*configuration_files(project, "host"), trust, f"{trust}/projects")
+        return digest(f"{[stat_file(path) for path in files]}")
     except (OSError, ValueError):
         return None
-    return digest(f"{stats}")
 
 
 def run_gate(words: list[str]) -> int:
@@ -114,7 +110,17 @@ def run_gate(words: list[str]) -> int:
     session = fields.get("session_id") if fields else None
     if fields and session and (by := variable_of_command(recognize(fields), session)):
         return refuse_command("turngate gate", by)
-    stamp = stamp_path(fields, [*words, "", *_places(fields)]) if fields else None
+    try:
+        current = os.getcwd()
+    except OSError:  # it was deleted
+        current = ""
+    # What decides which project is meant.
+    places = [
+        current,
+        str((fields or {}).get("cwd")),
+        *(os.environ.get(each, "") for each in GATE_PROJECT_VARIABLES),
+    ]
+    stamp = stamp_path(fields, [*words, "", *places]) if fields else None
     answer = read_stamp(stamp) if stamp else None
     if answer is not None:
         print(answer, end="\n" if answer else "")
@@ -136,12 +142,3 @@ def _read_gate_input() -> tuple[dict[str, object] | None, str | None]:
     if not event and "hook_event_name" not in fields and "session_id" not in fields:
         return None, NOT_JSON
     return {**known, **fields, **({"hook_event_name": event} if event else {})}, None
-
-
-def _places(fields: dict[str, object]) -> list[str]:
-    """Return what decides which project is meant."""
-    try:
-        current = os.getcwd()
-    except OSError:  # it was deleted
-        current = ""
-    return [current, str(fields.get("cwd")), *(os.environ.get(name, "") for name in GATE_PROJECT_VARIABLES)]

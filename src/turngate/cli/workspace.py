@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import signal
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import T, event_loop_in_thread
 from turngate.cli.console.progress import show_if_slow
-from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.signals import run_to_end
 from turngate.cli.project import plugin_folders
 from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.settings import Settings
@@ -24,9 +23,9 @@ class OpenWorkspace(NamedTuple):
     world: World
     loop: asyncio.AbstractEventLoop | None = None  # of the connection to another machine, in a thread
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T | signal.Signals:
-        """Return the result of `work`, or the first signal, which cancels `work`."""
-        return run_until_signal(work if self.loop is None else _run_in(self.loop, work))
+    def run(self, work: Coroutine[Any, Any, T], then: str) -> T:
+        """Return the result of `work`. Raises EndedBySignal, whose message ends with `then`."""
+        return run_to_end(work if self.loop is None else _run_in(self.loop, work), then)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Decides for each hook whether it will run and, if it is a gate, whether it will hold; and why not."""
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, get_args, get_type_hints
 
@@ -74,19 +74,10 @@ def never_matches(rule: Rule, agent_types: Iterable[str]) -> tuple[str, str | No
         return f"its matcher {shown} matches only a {_NOUNS[field]} of Claude Code", None, True
     article = "an" if field == "agent_type" else "a"
     message = f"its matcher {shown} never matches: it is not {article} {_NOUNS[field]} of Turngate"
-    return message, _hint(matcher.names if isinstance(matcher, NameMatcher) else (), known), False
-
-
-def _hint(names: Collection[str], known: Collection[str]) -> str | None:
+    names = matcher.names if isinstance(matcher, NameMatcher) else ()
     close = (did_you_mean(closest_name(name, known, 0.6)) for name in names)
     listed = ", ".join(sorted(known)[:_MAX_LISTED]) + (" …" if len(known) > _MAX_LISTED else "")
-    return next(filter(None, close), f"known: {listed}")
-
-
-def _sample_subject(rule: Rule, agent_types: Iterable[str]) -> str | None:
-    """Return a subject for which the hook runs."""
-    matcher = read_matcher("" if rule.matcher in (None, "*") else rule.matcher)
-    return next(filter(matcher.matches, known_subjects(rule.event, agent_types)), None)
+    return message, next(filter(None, close), f"known: {listed}"), False
 
 
 Outlook = Literal["will run", "will run, but", "will NOT hold", "will NOT run"]
@@ -192,7 +183,8 @@ def _diagnose_hook(
     agent_types: tuple[str, ...],
 ) -> HookDiagnosis:
     rule, gate = facts.rule, is_gate(facts.rule, settings)
-    subject = _sample_subject(rule, agent_types)
+    matcher = read_matcher("" if rule.matcher in (None, "*") else rule.matcher)
+    subject = next(filter(matcher.matches, known_subjects(rule.event, agent_types)), None)
     has_error = any(problem.severity == "error" for problem in problems)
     why_skipped = None if has_error else _why_skipped(rule, settings, project, subject)
     findings = (

@@ -37,22 +37,16 @@ def inspect_turngate(state: str, environ: Mapping[str, str]) -> tuple[Fact, ...]
 
 
 def _state_folder(state: str) -> Fact:
-    name = "state folder"
+    name, folder = "state folder", state
+    while not os.path.lexists(folder):  # it can be made
+        folder = os.path.dirname(folder)
     try:
-        is_there = _try_to_write(state)
+        with tempfile.NamedTemporaryFile(prefix=".turngate-", dir=folder):
+            is_there = folder == state
     except OSError as error:
         why = f"cannot be written ({error.strerror}): there is no journal, and nothing can be approved"
         return Fact(name, f"{state} {why}", is_problem=True, hint=f"repair it, {OTHER_STATE_FOLDER}")
     return Fact(name, f"{state}, {'writable' if is_there else 'not there yet'}")
-
-
-def _try_to_write(state: str) -> bool:
-    """Write a file that is removed at once. Return False if the folder does not exist yet, and can be made."""
-    folder = state
-    while not os.path.lexists(folder):
-        folder = os.path.dirname(folder)
-    with tempfile.NamedTemporaryFile(prefix=".turngate-", dir=folder):
-        return folder == state
 
 
 def _registry(path: str, environ: Mapping[str, str]) -> Fact:

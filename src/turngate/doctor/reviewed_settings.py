@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from turngate._frozen_dataclass import frozen
 from turngate.check.misplaced_files import find_misplaced_files
@@ -10,8 +11,8 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import describe_name
 from turngate.doctor.diagnosis import fired_event
 from turngate.project.files import LOCAL
-from turngate.settings.agent_types import agent_type_rules, check_agent_files, load_agent_types
-from turngate.settings.load import load_layers
+from turngate.settings.agent_types import check_agent_files, hooks_of_agents
+from turngate.settings.load import Sources, load_layers
 from turngate.settings.plugin_folders import display_name
 from turngate.trust.review import ReviewedHook, Reviewer, accepts_all, gone_rule, with_unique_keys
 
@@ -23,22 +24,27 @@ class ReviewedSettings:
     gone: tuple[tuple[Rule, str], ...]  # hooks that were approved and are gone, with their keys
 
 
-def review_settings(
-    project: str, *, dialect: str, plugin_dirs: Sequence[str] = (), extra: str | None = None
-) -> ReviewedSettings:
+def review_settings(project: str, **sources: Unpack[Sources]) -> ReviewedSettings:
     """Return the settings as a session would have them, and the problems of all files."""
-    layers = load_layers(project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra, files=LOCAL)
+    layers = load_layers(project, **sources, files=LOCAL)
     reviewer = Reviewer(layers, accept=accepts_all())
     settings = reviewer.review_settings().with_rules(problems=find_misplaced_files(layers))
-    agent_types, _ = load_agent_types(project, files=LOCAL)  # a plugin's have no hooks
-    of_agents, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
+    of_agents = hooks_of_agents(project, settings.dialect.name, LOCAL)
     rules = (*settings.rules, *reviewer.review_rules(of_agents))
     reviewed = with_unique_keys([reviewer.review(rule) for rule in rules])
     written, problems = check_agent_files(settings, project)
     known = len(settings.rules)
-    pairs = list(_pair(written, reviewed[known:], project))
-    used = [(_with_review(rule, hook), hook) for rule, hook in pairs if hook]
-    unused = dict.fromkeys(_unused(rule) for rule, hook in pairs if not hook)
+    used: list[tuple[Rule, ReviewedHook]] = []
+    unused: dict[Problem, None] = {}
+    for rule, hook in _pair(written, reviewed[known:], project):
+        if hook:
+            now = hook.rule
+            used.append((replace(rule, pending=now.pending, rejected=now.rejected, files=now.files), hook))
+        else:
+            message = (
+                f"are not run: another file defines the agent type {describe_name(rule.agent_type or '')}"
+            )
+            unused[Problem(file=rule.file or "", field="hooks", message=message, severity="note")] = None
     return ReviewedSettings(
         settings.with_rules(*(rule for rule, _ in used), problems=(*problems, *unused, *reviewer.problems)),
         (*reviewed[:known], *(hook for _, hook in used)),
@@ -50,28 +56,16 @@ def _pair(
     written: Sequence[Rule], reviewed: Sequence[ReviewedHook], project: str
 ) -> Iterator[tuple[Rule, ReviewedHook | None]]:
     """Yield each hook of an agent file with its review; None: no session uses it."""
-    left = list(reviewed)
+    left, home = list(reviewed), os.path.expanduser("~")
     for rule in written:
-        place = next((n for n, hook in enumerate(left) if _is_same(rule, hook.rule, project)), None)
-        yield rule, None if place is None else left.pop(place)
-
-
-def _is_same(written: Rule, used: Rule, project: str) -> bool:
-    """Return whether a session makes the one rule of the other, as it is written in the file of an agent type."""
-    file = display_name(used.file or "", project, os.path.expanduser("~"))
-    place = (written.file, written.agent_type, fired_event(written), written.index)
-    return place == (file, used.agent_type, used.event, used.index) and written.hook == used.hook
-
-
-def _with_review(written: Rule, hook: ReviewedHook) -> Rule:
-    rule = hook.rule
-    return replace(written, pending=rule.pending, rejected=rule.rejected, files=rule.files)
-
-
-def _unused(rule: Rule) -> Problem:
-    name = describe_name(rule.agent_type or "")
-    message = f"are not run: another file defines the agent type {name}"
-    return Problem(file=rule.file or "", field="hooks", message=message, severity="note")
+        place = (rule.file, rule.agent_type, fired_event(rule), rule.index, rule.hook)
+        for number, used in enumerate(hook.rule for hook in left):
+            file = display_name(used.file or "", project, home)
+            if place == (file, used.agent_type, used.event, used.index, used.hook):
+                yield rule, left.pop(number)
+                break
+        else:
+            yield rule, None
 
 
 def _gone_hooks(reviewer: Reviewer, settings: Settings) -> Iterator[tuple[Rule, str]]:

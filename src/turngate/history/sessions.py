@@ -16,9 +16,8 @@ MAX_TITLE_CHARS = 120
 MAX_RESULTS = 24  # in a summary
 MAX_RECORDS = 500  # in which they are searched
 MAX_RUN_S = 86_400  # a hook of a journal that has not changed for so long does not run any more
-RUNNING_EVERY = (
-    8  # calls of `refresh`; then a session whose hooks ran is read even if its journal is the same
-)
+# Calls of `refresh`; then a session whose hooks ran is read even if its journal is the same.
+RUNNING_EVERY = 8
 OWN_HOST = "turngate"  # the host of a session of `turngate run`
 
 
@@ -41,10 +40,6 @@ class SessionSummary:
     ended: RecordedStop | None  # the newest stop of the main agent
     days: Days
     damaged: int
-
-    @property
-    def needs_a_look(self) -> bool:
-        return self.ended is not None and self.ended.result in ("overridden", "not enforced")
 
     @property
     def open_stop(self) -> RecordedStop | None:
@@ -71,11 +66,13 @@ class History:
             del self._stamps[folder]
             self.version += self.sessions.pop(os.path.basename(folder), None) is not None
         self._refreshed += 1
+        # Of a hook that ran when the journal was read, and is killed, no line tells it.
         looks_at_running = self._refreshed % RUNNING_EVERY == 0
+        running = {each.folder for each in self.sessions.values() if looks_at_running and each.running}
         changed = [
             folder
             for folder, stamp in stamps.items()
-            if stamp != self._stamps.get(folder) or (looks_at_running and self._runs(folder))
+            if stamp != self._stamps.get(folder) or folder in running
         ]
         self.unread = len(changed)
         for number, folder in enumerate(sorted(changed, key=stamps.__getitem__, reverse=True)):
@@ -87,11 +84,6 @@ class History:
             else:
                 self.version += self.sessions.pop(name, None) is not None
             yield name
-
-    def _runs(self, folder: str) -> bool:
-        """Return whether a hook ran when the journal was read; of one that is killed, no line tells it."""
-        summary = self.sessions.get(os.path.basename(folder))
-        return summary is not None and bool(summary.running)
 
     def stops(self, session: str) -> list[RecordedStop]:
         """Return the stops of a session, oldest first. Raises KeyError if it is not known."""

@@ -146,12 +146,31 @@ def write_json(value: Mapping[str, Any]) -> HostOutput:
     return HostOutput(stdout=to_json(value) if value else "")
 
 
+def write_claude_answer(answer: HostAnswer) -> HostOutput:
+    """Return the answer in the form of Claude Code, which most other hosts read too."""
+    notices = {"systemMessage": "\n".join(answer.notices)} if answer.notices else {}
+    match answer.decision:
+        case "block":
+            return write_json({"decision": "block", "reason": answer.reason, **notices})
+        case "halt":
+            return write_json({"continue": False, "stopReason": answer.reason, **notices})
+        case "allow":
+            return write_json(notices)
+
+
 def write_exit_code(answer: HostAnswer) -> HostOutput:
     """Return the answer for a host that reads only the exit code, and the reason on stderr."""
     answer = with_halt_as_notice(answer)
     if answer.decision == "block":
         return HostOutput(stderr=answer.reason, code=EXIT_BLOCK)
     return HostOutput(stderr="\n".join(answer.notices))
+
+
+def write_portable_answer(answer: HostAnswer) -> HostOutput:
+    """Write what blocks on most hosts and is misread by none: no key that one of them rejects or reads otherwise."""
+    answer = with_halt_as_notice(answer)
+    block = to_json({"decision": "block", "reason": answer.reason}) if answer.decision == "block" else ""
+    return HostOutput(stdout=block, stderr="\n".join(answer.notices))
 
 
 def with_halt_as_notice(answer: HostAnswer) -> HostAnswer:

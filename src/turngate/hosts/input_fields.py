@@ -210,10 +210,6 @@ def _by_fields(fields: dict[str, object]) -> str | None:
     if fields.get("client_type") == "kimi_code_cli":
         return "kimi"
     for host, *marks in _MARKS:
-        if all(_has(fields, mark) for mark in marks):
+        if all(mark[1:] not in fields if mark[0] == "-" else fields.get(mark) is not None for mark in marks):
             return host
     return None
-
-
-def _has(fields: dict[str, object], mark: str) -> bool:
-    return mark[1:] not in fields if mark[0] == "-" else fields.get(mark) is not None

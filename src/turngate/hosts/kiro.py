@@ -5,15 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.core.hooks.turngate_hook_command import is_hook_line
-from turngate.hosts.claude import write_answer
-from turngate.hosts.host import (
-    INSTALLED_TIMEOUT_S,
-    FileFormat,
-    Host,
-    HostAnswer,
-    HostOutput,
-    with_halt_as_notice,
-)
+from turngate.hosts.host import INSTALLED_TIMEOUT_S, FileFormat, Host, write_portable_answer
 
 
 def _hooks(text: str) -> list[dict[str, Any]]:
@@ -53,13 +45,6 @@ def _format(hooks: list[dict[str, Any]]) -> str:
     return json.dumps({"version": "v1", "hooks": hooks}, indent=2) + "\n"
 
 
-def _write_answer(answer: HostAnswer) -> HostOutput:
-    """It documents no field for notices: they go to stderr, and to the journal."""
-    answer = with_halt_as_notice(answer)
-    block = HostAnswer(decision=answer.decision, reason=answer.reason)
-    return HostOutput(stdout=write_answer(block).stdout, stderr="\n".join(answer.notices))
-
-
 KIRO = Host(
     name="kiro",
     title="Kiro",
@@ -85,5 +70,5 @@ KIRO = Host(
         "It documents no event for the stop of a subagent, so subagents are not checked.",
     ),
     documentation="https://kiro.dev/docs/hooks/types",
-    write_answer=_write_answer,
+    write_answer=write_portable_answer,  # it documents no field for notices: they go to stderr, and to the journal
 )

@@ -5,8 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.hosts import claude
-from turngate.hosts.host import FileFormat, Host, with_halt_as_notice
+from turngate.hosts.host import FileFormat, Host, with_halt_as_notice, write_claude_answer
 
 _COMMAND = "const COMMAND = "  # the beginning of the line with the words that start Turngate
 _EVENTS = {"Stop": "session.idle", "SessionStart": "chat.message"}
@@ -57,5 +56,5 @@ OPENCODE = Host(
         "`opencode --pure` runs no plugins.",
     ),
     documentation="https://opencode.ai/docs/plugins",
-    write_answer=lambda answer: claude.write_answer(with_halt_as_notice(answer)),
+    write_answer=lambda answer: write_claude_answer(with_halt_as_notice(answer)),
 )

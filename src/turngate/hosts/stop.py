@@ -89,8 +89,14 @@ async def answer_host_event(
         raise UsageError(f"the event on stdin: {error}") from None
     prompt = _prompt(event)
     is_active = event.stop_hook_active
-    calls = tool_call_position(_own_transcript(host, event)) if event.tool_calls is None else event.tool_calls
-    is_first = _is_first(host, event, prompt)
+    # The transcript in which the tool calls of the stopping agent are, or "" if it is not known.
+    transcript = event.stopping_transcript
+    is_shared = event.subagent is not None and transcript == event.transcript_path
+    transcript = "" if is_shared and not host.subagents_in_transcript else transcript
+    calls = tool_call_position(transcript) if event.tool_calls is None else event.tool_calls
+    # Whether the host says that no hook has continued this turn. It is asked only where there is nothing better, and
+    # where its own limit ends a loop if that is not true.
+    is_first = event.name not in TEAM_EVENTS and not prompt and host.limit is not None and not is_active
     stored = None if is_first else read_count(path, prompt, is_active=is_active)
     if stored and stored.get("has_ended"):
         # Another hook of the host has continued the turn that the limit has ended for ours.
@@ -108,7 +114,11 @@ async def answer_host_event(
         guard = guard if latest == stored else _guard(event, settings, world, latest, calls)
         hint = "" if event.subagent else ACCEPT.format(event.session_id)
         step = _store_count(path, prompt, guard.after(verdict), calls, hint)
-    _record_end(event, guard, step, world)
+    if world.store is not None and isinstance(step, EndTurn) and step.ended_by != "allowed":
+        # An end that no verdict names, such as the limit.
+        end = {"kind": "turn_end", "event": event.name, **agent_json(event), "ended_by": step.ended_by}
+        reason = step.notice or step.stop_reason or describe_last_reason(step)
+        world.store.record(event.session_id, {**end, "continuations": guard.continuations, "reason": reason})
     accept = [hint] if is_at_limit(step) and hint else []
     met = clear_met(verdict.runs, state_folder(world.own_environ)) if isinstance(step, EndTurn) else ()
     answer = answer_for(step, (*accept, *_notices(event, verdict, settings), *met))
@@ -178,23 +188,6 @@ def _prompt(event: StopEvent) -> str:
     return event.prompt_id or (digest(text) if isinstance(text, str) else "")
 
 
-def _own_transcript(host: Host, event: StopEvent) -> str:
-    """Return the transcript in which the tool calls of the stopping agent are, or "" if it is not known."""
-    path = event.stopping_transcript
-    is_shared = event.subagent is not None and path == event.transcript_path
-    return "" if is_shared and not host.subagents_in_transcript else path
-
-
-def _is_first(host: Host, event: StopEvent, prompt: str) -> bool:
-    """Return whether the host says that no hook has continued this turn.
-
-    It is asked only where there is nothing better, and where its own limit ends a loop if that is not true.
-    """
-    return (
-        event.name not in TEAM_EVENTS and not prompt and host.limit is not None and not event.stop_hook_active
-    )
-
-
 def _guard(
     event: StopEvent, settings: Settings, world: World, stored: Mapping[str, Any] | None, calls: int | None
 ) -> LoopGuard:
@@ -220,19 +213,10 @@ def _notices(event: StopEvent, verdict: Verdict, settings: Settings) -> tuple[st
         problem = next((str(each) for each in settings.not_loaded), "")
         found.append(f"settings are NOT fully loaded: {problem}; see `turngate check`")
     if settings.show_pass and not found and isinstance(verdict, Stop) and verdict.runs:
-        found.append(f"Turngate: {', '.join(map(_describe_pass, verdict.runs))}")
+        outcomes = ((run, outcome(run)) for run in verdict.runs)
+        passes = (
+            f"{quote_name(label(run.rule.hook))} {'passed' if ended == 'allow' else ended} ({run.seconds:.1f} s)"
+            for run, ended in outcomes
+        )
+        found.append(f"Turngate: {', '.join(passes)}")
     return (*notices(verdict.runs), *found)
-
-
-def _describe_pass(run: HookRun) -> str:
-    ended = "passed" if outcome(run) == "allow" else outcome(run)
-    return f"{quote_name(label(run.rule.hook))} {ended} ({run.seconds:.1f} s)"
-
-
-def _record_end(event: StopEvent, guard: LoopGuard, step: ContinueTurn | EndTurn, world: World) -> None:
-    """Record the end of a turn that no verdict names, such as the limit."""
-    if world.store is None or isinstance(step, ContinueTurn) or step.ended_by == "allowed":
-        return
-    end = {"kind": "turn_end", "event": event.name, **agent_json(event), "ended_by": step.ended_by}
-    reason = step.notice or step.stop_reason or describe_last_reason(step)
-    world.store.record(event.session_id, {**end, "continuations": guard.continuations, "reason": reason})

@@ -152,8 +152,14 @@ class _OptionsParser:
     def parse_group(self, matcher: Any, hooks: Any) -> HookGroup | None:
         if not isinstance(matcher, str | None):
             self.log.add(f"is {describe(matcher)}, expected a string", "matcher")
-        elif matcher and matcher != "*" and EVENTS[self.log.event]:
-            self.check_matcher(matcher)
+        elif (
+            matcher
+            and matcher != "*"
+            and EVENTS[self.log.event]
+            and isinstance(read_matcher(matcher), InvalidMatcher)
+        ):
+            expected = "expected names or a regular expression"
+            self.log.add(f"is {describe(matcher)}, which never matches, {expected}", "matcher")
         if not isinstance(hooks, list | tuple):
             self.log.add(f"is {describe(hooks)}, expected a list of hooks", "hooks")
             return None
@@ -162,11 +168,6 @@ class _OptionsParser:
             self.log.index = f"{index}.hooks[{number}]"
             parsed.append(self.parse_hook(hook))
         return HookGroup(matcher, tuple(hook for hook in parsed if hook is not None))
-
-    def check_matcher(self, matcher: str) -> None:
-        if isinstance(read_matcher(matcher), InvalidMatcher):
-            expected = "expected names or a regular expression"
-            self.log.add(f"is {describe(matcher)}, which never matches, {expected}", "matcher")
 
     def convert_legacy(
         self, matcher: Any, hooks: Any, timeout: Any, *, blocking: bool = False
@@ -345,16 +346,16 @@ def _invalid(message: str) -> ParsedOptions:
 
 def _with_callbacks(hooks: Any, callbacks: Iterable[Callable[..., Any]]) -> tuple[Any, list[Problem]]:
     """Return the hooks with the functions put into their callback entries, in order."""
+    functions: Iterator[Callable[..., Any]] = iter(())
+    wrong = ""
     try:
         functions = iter(callbacks)
     except TypeError:
-        message = f"is {describe(callbacks)}, expected a list of functions"
-        return _fill_callbacks(hooks, iter(())), [Problem(file="", field="callbacks", message=message)]
-    filled = _fill_callbacks(hooks, functions)
+        wrong = f"is {describe(callbacks)}, expected a list of functions"
+    hooks = _fill_callbacks(hooks, functions)
     if any(True for _ in functions):
-        message = "has more functions than there are callback hooks"
-        return filled, [Problem(file="", field="callbacks", message=message)]
-    return filled, []
+        wrong = "has more functions than there are callback hooks"
+    return hooks, [Problem(file="", field="callbacks", message=wrong)] if wrong else []
 
 
 def _fill_callbacks(hooks: Any, functions: Iterator[Callable[..., Any]]) -> Any:

@@ -40,14 +40,11 @@ def describe_legacy_form(form: str, matcher: Any, hooks: Any, timeout: Any) -> s
     """Return the text of a DeprecationWarning, with the replacement."""
     if not hooks:
         return f"{form} is deprecated; remove it, it has no hooks"
-    return f"{form} is deprecated; write {_replacement(matcher, hooks, timeout)} in Options.hooks"
-
-
-def _replacement(matcher: Any, hooks: Any, timeout: Any) -> str:
     keyword = "" if timeout is None else f", timeout={describe(timeout)}"
     functions = hooks if isinstance(hooks, list | tuple) else [hooks]
     configs = ", ".join(f"CallbackHook({function_name(f)}{keyword})" for f in functions)
-    return configs if matcher in (None, "", "*") else f"HookGroup({describe(matcher)}, [{configs}])"
+    new = configs if matcher in (None, "", "*") else f"HookGroup({describe(matcher)}, [{configs}])"
+    return f"{form} is deprecated; write {new} in Options.hooks"
 
 
 def function_name(function: Any) -> str:

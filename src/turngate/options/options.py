@@ -4,13 +4,13 @@
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.dialect import DIALECTS, Dialect
-from turngate.core.hooks.kinds import Hook, Mode
+from turngate.core.hooks.kinds import Mode
 from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.options.check_options import (
@@ -76,47 +76,30 @@ class Options:
         """Return these options on top of `base`, settings that were read from files."""
         base = base or Settings()
         dialect = base.dialect if self.dialect is None else DIALECTS[self.dialect]
+        kept = {
+            trust: {name: value for name, value in values.items() if name != "judge"}
+            for trust, values in base.guarded.items()
+        }
+        order: Mapping[str, Order]
+        if isinstance(self.order, str):
+            order = {"*": self.order}
+        else:
+            order = {"*": "sequential", **base.order, **(self.order or {})}
         return replace(
             base,
             rules=(*base.rules, *self.rules(dialect)),
             dialect=dialect,
-            order=self._order(base.order),
+            order=order,
             limit=base.limit if self.limit is None else self.limit,
             model=self.model or base.model,
             judge=self.judge or base.judge,
-            guarded=base.guarded if self.judge is None else _without_judge(base.guarded),
+            guarded=base.guarded if self.judge is None else kept,  # the program sets the judge for every hook
         )
-
-    def _order(self, base: Mapping[str, Order]) -> dict[str, Order]:
-        match self.order:
-            case None:
-                return {"*": "sequential", **base}
-            case str(order):
-                return {"*": order}
-            case by_event:
-                return {"*": "sequential", **base, **by_event}
 
     def rules(self, dialect: Dialect) -> tuple[Rule, ...]:
         """Return one rule per hook, in order, with callbacks that take an event."""
         rules = self.rules_as_written()
         return tuple(replace(rule, hook=adapt_sdk_callback(rule.hook, dialect)) for rule in rules)
-
-    def _entries(self) -> Iterator[tuple[str, str | None, str, Hook]]:
-        """Yield event, matcher, index and hook of each hook."""
-        for event, configs in self.hooks.items():
-            for number, config in enumerate(configs):
-                if isinstance(config, HookGroup):
-                    for inner, hook in enumerate(config.hooks):
-                        yield event, config.matcher, f"[{number}].hooks[{inner}]", hook_of(hook)
-                else:
-                    yield event, None, f"[{number}]", hook_of(config)
-
-    def _with_defaults(self, hook: Hook, event: str) -> Hook:
-        """Return the hook with the mode and timeout of the options where it has none of its own."""
-        mode = self.mode if isinstance(self.mode, str | None) else self.mode.get(event)
-        timeout = None if self.timeout_ms is None else self.timeout_ms / 1000
-        timeout = timeout if hook.timeout is None else hook.timeout
-        return replace(hook, mode=hook.mode or mode, timeout=timeout)
 
     # As JSON
 
@@ -167,15 +150,16 @@ class Options:
 
     def rules_as_written(self) -> tuple[Rule, ...]:
         """Return the rules with the callbacks as they were passed in, for a program that calls them itself."""
-        return tuple(
-            Rule(event, self._with_defaults(hook, event), matcher, index=index)
-            for event, matcher, index, hook in self._entries()
-        )
-
-
-def _without_judge(guarded: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Return the values that files may not change without the judge, which the program sets for every hook."""
-    return {
-        trust: {name: value for name, value in values.items() if name != "judge"}
-        for trust, values in guarded.items()
-    }
+        rules = []
+        default = None if self.timeout_ms is None else self.timeout_ms / 1000
+        for event, configs in self.hooks.items():
+            mode = self.mode if isinstance(self.mode, str | None) else self.mode.get(event)
+            for number, config in enumerate(configs):
+                group = config if isinstance(config, HookGroup) else None
+                for inner, each in enumerate(group.hooks if group else (config,)):
+                    index = f"[{number}]" + (f".hooks[{inner}]" if group else "")
+                    hook = hook_of(each)
+                    timeout = default if hook.timeout is None else hook.timeout
+                    hook = replace(hook, mode=hook.mode or mode, timeout=timeout)
+                    rules.append(Rule(event, hook, group.matcher if group else None, index=index))
+        return tuple(rules)

@@ -175,14 +175,9 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 def _parse(head: bytes) -> tuple[str, str, dict[str, str]]:
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     found = re.fullmatch(r"([A-Z]+) (/[!-~]*) HTTP/1\.[01]", first)
-    pairs = [
-        (name.lower(), value.strip(" \t")) for name, colon, value in (line.partition(":") for line in lines)
-    ]
-    headers = dict(pairs)
-    if (
-        not found
-        or len(headers) != len(pairs)
-        or not all(re.fullmatch(r"[!-9;-~]+", name) for name in headers)
-    ):
+    pairs = [line.partition(":") for line in lines]
+    headers = {name.lower(): value.strip(" \t") for name, _, value in pairs}
+    is_right = len(headers) == len(pairs) and all(re.fullmatch(r"[!-9;-~]+", name) for name in headers)
+    if not found or not is_right:
         raise _Refused(400, "this is not a request")
     return found[1], found[2], headers

@@ -21,6 +21,7 @@ MAX_RUNS, MAX_SEARCHED = 300, 150  # of a gate, and sessions in which they are s
 MAX_AGENTS = 50  # of a session, and stops of each
 MAX_EXPORTED = 200  # sessions in one file
 
+_OPEN = ("overridden", "not enforced")  # ends of a session that a person should look at
 _PLOTTED = ("runs", "blocked", "not_enforced")
 
 Json = dict[str, Any]
@@ -71,7 +72,9 @@ class Views:
             "projects": [name for name, _ in projects.most_common(50)],
             "sessions": [_summary(each) for each in sessions[begin : begin + PAGE_ROWS]],
             "pages": -(-len(sessions) // PAGE_ROWS),
-            "open": [_summary(each) for each in sessions if each.needs_a_look][:MAX_ATTENTION],
+            "open": [_summary(each) for each in sessions if each.ended and each.ended.result in _OPEN][
+                :MAX_ATTENTION
+            ],
             "running": [_summary(each) for each in sessions if each.running][:MAX_ATTENTION],
             "pending": [
                 {"project": each, "hooks": hooks} for each in recent if (hooks := self._pending(each))

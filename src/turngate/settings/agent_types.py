@@ -10,7 +10,7 @@ from itertools import accumulate, islice, takewhile
 from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.checkpoints import CheckpointError, Stage, split_stages
 from turngate.core.conversation.tools import READ_ONLY, TOOL_ALIASES, TOOL_NAMES, tool_names
-from turngate.core.dialect import Dialect
+from turngate.core.dialect import ALL_DIALECTS, Dialect
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate
 from turngate.project.files import LOCAL, Files
@@ -125,7 +125,14 @@ def agent_files(
     project: str, plugin_dirs: Sequence[str], home: str, files: Files
 ) -> tuple[list[Place], list[str]]:
     """Return the files that are read, weakest first, and the paths of the others."""
-    places = list(_agent_files(project, plugin_dirs, home, files))
+    places: list[Place] = []
+    for folder in plugin_dirs:
+        agents = os.path.join(project, files.expand_home(folder), "agents")
+        places += [("plugin", "claude", path) for path in _files_of(agents, files)]
+    for level, root in (("user", home), ("project", project)):
+        for family in ("claude", "turngate"):
+            agents = os.path.join(root, f".{family}", "agents")
+            places += [(level, family, path) for path in _files_of(agents, files)]
     paths = [path for *_, path in places]
     count = count_readable(paths, files)
     return places[:count], paths[count:]
@@ -150,16 +157,6 @@ def _size(path: str, files: Files) -> int:
     except (OSError, ValueError):
         return 0
     return size if size <= MAX_FILE_BYTES else 0
-
-
-def _agent_files(project: str, plugin_dirs: Sequence[str], home: str, files: Files) -> Iterator[Place]:
-    for folder in plugin_dirs:
-        for path in _files_of(os.path.join(project, files.expand_home(folder), "agents"), files):
-            yield "plugin", "claude", path
-    for level, root in (("user", home), ("project", project)):
-        for family in ("claude", "turngate"):
-            for path in _files_of(os.path.join(root, f".{family}", "agents"), files):
-                yield level, family, path
 
 
 def _files_of(folder: str, files: Files) -> Iterator[str]:
@@ -203,8 +200,10 @@ def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
     model = as_text(fields.get("model"))
     # Short names of other programs, such as "sonnet", are not models here.
     own_model = model if ":" in model else None
+    stem = os.path.splitext(os.path.basename(path))[0]
+    stem = os.path.basename(os.path.dirname(path)) if stem == "AGENT" else stem
     agent_type = AgentType(
-        as_text(fields.get("name")) or _name_from(path),
+        as_text(fields.get("name")) or stem,
         as_text(fields.get("description")),
         body.strip(),
         tools,
@@ -259,11 +258,6 @@ def _list_names(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - MAX_SHOWN_TOOLS:,} more" if len(names) > MAX_SHOWN_TOOLS else shown
 
 
-def _name_from(path: str) -> str:
-    stem = os.path.splitext(os.path.basename(path))[0]
-    return os.path.basename(os.path.dirname(path)) if stem == "AGENT" else stem
-
-
 def describe_types(agent_types: Mapping[str, AgentType]) -> str:
     """Return the list of agent types for the model."""
     return "\n".join(
@@ -288,9 +282,19 @@ def agent_type_rules(
             notices.append(f"{agent_type.file} has hooks, which are not run: a plugin's agent type has none")
         else:
             found, problems = parse_hooks(agent_type, dialect)
-            rules += (_of_subagent(rule, agent_type.name) for rule in found)
+            for rule in found:
+                # Claude Code: "agent frontmatter `Stop` hook runs as `SubagentStop`"; a matcher has no effect on Stop.
+                is_stop = rule.event == "Stop"
+                of_subagent = replace(rule, event="SubagentStop", matcher=None) if is_stop else rule
+                rules.append(replace(of_subagent, agent_type=agent_type.name))
             not_loaded += Settings(problems=problems).not_loaded
     return tuple(rules), tuple(not_loaded), notices
+
+
+def hooks_of_agents(project: str, dialect: str, files: Files) -> tuple[Rule, ...]:
+    """Return the hooks of agent files; those of a plugin have none."""
+    agent_types, _ = load_agent_types(project, files=files)
+    return agent_type_rules(agent_types.values(), ALL_DIALECTS[dialect])[0]
 
 
 def parse_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[list[Rule], tuple[Problem, ...]]:
@@ -302,13 +306,6 @@ def parse_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[list[Rule], tu
     except NotUnderstood as error:
         log.add(f"{error}; none of its hooks run", "hooks")
     return parser.rules, log.problems
-
-
-def _of_subagent(rule: Rule, agent_type: str) -> Rule:
-    """Claude Code: "agent frontmatter `Stop` hook runs as `SubagentStop`"; a matcher has no effect on Stop."""
-    if rule.event == "Stop":
-        rule = replace(rule, event="SubagentStop", matcher=None)
-    return replace(rule, agent_type=agent_type)
 
 
 def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
@@ -325,7 +322,7 @@ def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...
             found, wrong = _check_file(level, family, path, settings, display_name(path, project, home))
             rules += found
             problems += wrong
-    problems += _unread_problems(unread, project, home)
+    problems += unread_problems(unread, project, home)
     if "claude" in settings.dialect.families:
         problems += _skill_problems(project, settings, home)
     return tuple(rules), tuple(problems)
@@ -359,10 +356,10 @@ def _skill_problems(project: str, settings: Settings, home: str) -> Iterator[Pro
         if text is not None and nested_lines(text, "hooks") is not None:
             message = "are not run: Turngate does not run hooks of skills"
             yield _note(display_name(path, project, home), message)
-    yield from _unread_problems(paths[count:], project, home)
+    yield from unread_problems(paths[count:], project, home)
 
 
-def _unread_problems(unread: Sequence[str], project: str, home: str) -> Iterator[Problem]:
+def unread_problems(unread: Sequence[str], project: str, home: str) -> Iterator[Problem]:
     if unread:
         file = display_name(unread[0], project, home)
         yield Problem(file=file, message=describe_unread(len(unread)), severity="note")

@@ -115,16 +115,13 @@ def parse_nested(lines: Sequence[str]) -> Any:
         document = yaml.compose("hooks:" + "\n".join(lines), yaml.SafeLoader)
         return _json_value(document, set(), -1)["hooks"]
     except yaml.MarkedYAMLError as error:
-        raise _not_understood(lines, error.problem_mark.line if error.problem_mark else 0) from None
+        number = error.problem_mark.line if error.problem_mark else 0
+        line = truncate(lines[min(number, len(lines) - 1)].strip(), MAX_LINE_CHARS)
+        raise NotUnderstood(f"has a line that is not understood: {line}") from None
     except yaml.YAMLError as error:
         raise NotUnderstood(f"is not YAML: {truncate(str(error), MAX_LINE_CHARS)}") from None
     except RecursionError:
         raise NotUnderstood(f"has a line that is not understood: more than {MAX_LEVELS} levels") from None
-
-
-def _not_understood(lines: Sequence[str], number: int) -> NotUnderstood:
-    line = lines[min(number, len(lines) - 1)].strip()
-    return NotUnderstood(f"has a line that is not understood: {truncate(line, MAX_LINE_CHARS)}")
 
 
 def _json_value(node: Any, seen: set[int], level: int) -> Any:

@@ -31,39 +31,8 @@ class UnreadableFile(Exception):
 
 def read_json(path: str, files: Files) -> JsonFile:
     """Return the value of a file, an object without keys if it is empty. Raises UnreadableFile or FileNotFoundError."""
-    return parse_json(_read(path, files))
-
-
-def parse_json(text: str) -> JsonFile:
-    """Return the value of a text. Raises UnreadableFile."""
-    duplicates: dict[str, None] = {}
-
-    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        value = dict(pairs)
-        if len(value) < len(pairs):
-            counts = Counter(name for name, _ in pairs)
-            duplicates.update(dict.fromkeys(name for name, count in counts.items() if count > 1))
-        return value
-
     try:
-        value = (
-            json.loads(text, parse_constant=reject_constant, object_pairs_hook=collect)
-            if text.strip()
-            else {}
-        )
-        return JsonFile(value, list(duplicates))
-    except json.JSONDecodeError as error:
-        message = describe_syntax_error(text, error)
-        raise UnreadableFile(message, _COMMENT_HINT if message.endswith(COMMENT) else None) from None
-    except RecursionError:
-        raise UnreadableFile("not readable: it is nested too deeply") from None
-    except ValueError as error:
-        raise UnreadableFile(f"not JSON: {error}") from None
-
-
-def _read(path: str, files: Files) -> str:
-    try:
-        return read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8-sig")
+        text = read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8-sig")
     except NotARegularFile as error:
         raise UnreadableFile(str(error), error.hint) from None
     except FileTooLarge:
@@ -82,3 +51,28 @@ def _read(path: str, files: Files) -> str:
         elif isinstance(error, PermissionError):
             hint = "check its permissions"
         raise UnreadableFile(message, hint) from None
+    return parse_json(text)
+
+
+def parse_json(text: str) -> JsonFile:
+    """Return the value of a text. Raises UnreadableFile."""
+    duplicates: dict[str, None] = {}
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            counts = Counter(name for name, _ in pairs)
+            duplicates.update(dict.fromkeys(name for name, count in counts.items() if count > 1))
+        return value
+
+    try:
+        given = text if text.strip() else "{}"
+        value = json.loads(given, parse_constant=reject_constant, object_pairs_hook=collect)
+        return JsonFile(value, list(duplicates))
+    except json.JSONDecodeError as error:
+        message = describe_syntax_error(text, error)
+        raise UnreadableFile(message, _COMMENT_HINT if message.endswith(COMMENT) else None) from None
+    except RecursionError:
+        raise UnreadableFile("not readable: it is nested too deeply") from None
+    except ValueError as error:
+        raise UnreadableFile(f"not JSON: {error}") from None

@@ -8,7 +8,7 @@ from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events.hook_input import FIELDS
 from turngate.core.hooks.kinds import COMMAND_GATE, SETTINGS_KINDS, GateHook, Hook
 from turngate.gates.arguments import MAX_NUMBER, json_name, option_rows
-from turngate.gates.gate import Gate, GateOption, OptionKind
+from turngate.gates.gate import Gate, OptionKind
 from turngate.gates.library import GATES
 from turngate.settings import key_table as keys
 
@@ -39,9 +39,13 @@ def _if_gate(gate: Gate) -> dict[str, Any]:
     if gate.name != COMMAND_GATE:
         condition["required"] = ["gate"]
     rows = {json_name(row): row for row in option_rows(gate)}
+    properties = {name: {**_VALUES[row.kind], "description": row.help} for name, row in rows.items()}
+    for name, row in rows.items():
+        if row.required and row.kind == "texts":
+            properties[name]["anyOf"] = [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]
     options: dict[str, Any] = {
         "type": "object",
-        "properties": {name: _option(row) for name, row in rows.items()},
+        "properties": properties,
         "additionalProperties": False,
     }
     needed = [name for name, row in rows.items() if row.required]
@@ -54,13 +58,6 @@ def _if_gate(gate: Gate) -> dict[str, Any]:
     if gate.command == "never":
         then["properties"]["command"] = False
     return {"if": condition, "then": then}
-
-
-def _option(row: GateOption) -> dict[str, Any]:
-    schema = {**_VALUES[row.kind], "description": row.help}
-    if row.required and row.kind == "texts":
-        schema["anyOf"] = [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]
-    return schema
 
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -107,21 +104,17 @@ _STEERS: dict[str, Any] = {
 
 def _groups(event: str) -> dict[str, Any]:
     kinds = [kind for kind in SETTINGS_KINDS.values() if kind.only_on is None or event in kind.only_on]
+    matched = f"Matched against `{EVENTS[event]}`: names separated by |, or a regular expression."
+    description = matched if EVENTS[event] else "Ignored on this event."
     group = {
         "type": "object",
         "required": ["hooks"],
         "properties": {
-            "matcher": {"type": ["string", "null"], "description": _describe_matcher(event)},
+            "matcher": {"type": ["string", "null"], "description": description},
             "hooks": {"type": "array", "items": {"anyOf": [_hook(kind) for kind in kinds]}},
         },
     }
     return {"type": "array", "items": group}
-
-
-def _describe_matcher(event: str) -> str:
-    if field := EVENTS[event]:
-        return f"Matched against `{field}`: names separated by |, or a regular expression."
-    return "Ignored on this event."
 
 
 def _hook(hook: type[Hook]) -> dict[str, Any]:

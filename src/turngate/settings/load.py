@@ -4,20 +4,21 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Required, TypedDict
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.constants import COMMAND_LINE, EVENTS, MANAGED
 from turngate.core.dialect import ALL_DIALECTS, DIALECTS, Dialect
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.turngate_hook_command import runs_turngate_hook
-from turngate.core.settings import AllowedUrls, Layer, Problem, Rule, Settings, merge
+from turngate.core.settings import Layer, Problem, Rule, Settings, merge
 from turngate.errors import UsageError
 from turngate.project.files import LOCAL, Files, MachineUnreachable
 from turngate.settings import key_table as keys
 from turngate.settings.json_file import UnreadableFile, parse_json, read_json
 from turngate.settings.parse import parse_layer
 from turngate.settings.paths import SettingsFile, script_files, settings_files
-from turngate.settings.plugin_folders import excess_problems, find_plugin_folders, plugin_layers
+from turngate.settings.plugin_folders import PluginLoader, excess_problems, find_plugin_folders
 from turngate.settings.problem_log import add_duplicate_keys
 
 
@@ -86,6 +87,16 @@ class Layers:
         return replace(settings, plugin_dirs=self.plugin_dirs, problems=problems)
 
 
+class Sources(TypedDict, total=False):
+    """Which settings are read besides the files of a project: the keyword arguments of `load_layers`."""
+
+    dialect: Required[str]
+    home: str | None
+    plugin_dirs: Sequence[str]
+    extra: str | None
+    recorded_plugins: Sequence[str]
+
+
 def load_layers(
     project: str,
     *,
@@ -107,7 +118,10 @@ def load_layers(
     if extra is not None:
         layers.append(load_extra(extra, ALL_DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins, files=files)
-    layers += [*script_layers(project, dialect, files), *plugin_layers(plugins, ALL_DIALECTS[dialect], files)]
+    layers += script_layers(project, dialect, files)
+    layers += [
+        each for plugin in plugins for each in PluginLoader(plugin, ALL_DIALECTS[dialect], files).load()
+    ]
     own = tuple(_load_files(None, dialect, None, LOCAL)) if files.machine else None
     roots = tuple(plugin.root for plugin in plugins)
     return Layers(project, home, ALL_DIALECTS[dialect], tuple(layers), files, own, roots)
@@ -184,7 +198,14 @@ def _merge_with_own(layers: Sequence[Layer], own: Sequence[Layer], dialect: Dial
     return replace(
         settings,
         user_env=here.user_env,
-        allowed_urls=(*lists, *map(_narrowing, settings.allowed_urls)),
+        # A list of the other machine allows nothing that is not allowed without it.
+        allowed_urls=(
+            *lists,
+            *(
+                replace(each, level="remote") if each.level in _OWNER_LEVELS else each
+                for each in settings.allowed_urls
+            ),
+        ),
         http_hook_urls=settings.http_hook_urls if urls is None else urls,
         http_hook_variables=settings.http_hook_variables if variables is None else variables,
     )
@@ -201,6 +222,8 @@ def _as_own(layer: Layer) -> Layer:
     """Return what a layer of this machine says about all hooks. Its hooks and its `env` are not for another machine."""
     is_managed = layer.level == MANAGED
     file = f"{layer.file} of this machine"
+    whole = (each for each in layer.problems if each.event is None)
+    problems = (each for each in whole if each.field is None or each.field.startswith(_OWN_KEYS))
     return Layer(
         file=file,
         level=layer.level,
@@ -208,15 +231,5 @@ def _as_own(layer: Layer) -> Layer:
         disable_all=layer.disable_all if is_managed else None,
         managed_only=layer.managed_only,
         scalars={name: layer.scalars[name] for name in _OWN_FIELDS & layer.scalars.keys()},
-        problems=tuple(replace(each, file=file) for each in layer.problems if _concerns_all(each)),
+        problems=tuple(replace(each, file=file) for each in problems),
     )
-
-
-def _concerns_all(problem: Problem) -> bool:
-    """Return whether a problem is about the whole file, or about a key that counts for another machine."""
-    return problem.event is None and (problem.field is None or problem.field.startswith(_OWN_KEYS))
-
-
-def _narrowing(allowed: AllowedUrls) -> AllowedUrls:
-    """A list of the other machine allows nothing that is not allowed without it."""
-    return replace(allowed, level="remote") if allowed.level in _OWNER_LEVELS else allowed

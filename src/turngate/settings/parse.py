@@ -9,7 +9,7 @@ from turngate.core.hooks.kinds import CLEAN
 from turngate.core.settings import Layer
 from turngate.core.text import describe_json, describe_name
 from turngate.settings import key_table as keys
-from turngate.settings.parse_hooks import HooksParser, describe_milliseconds, looks_like_milliseconds
+from turngate.settings.parse_hooks import HooksParser
 from turngate.settings.problem_log import ProblemLog
 from turngate.settings.value_types import (
     MAX_VARIABLE_CHARS,
@@ -36,7 +36,10 @@ def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dial
         log.add(
             "a PreToolUse or PermissionRequest hook is invalid, so in this dialect no hook of the file runs"
         )
-    disable_all = _parse_switch(value.get("disableAllHooks"), log)
+    disable_all = value.get("disableAllHooks")
+    if not isinstance(disable_all, bool | None):
+        log.add(f"is {describe_json(disable_all)}, expected true or false", "disableAllHooks")
+        disable_all = None
     scalars = {
         **_parse_section(value.get("turngate", {}), log),
         **_parse_steer_restarts(value, log),
@@ -55,13 +58,6 @@ def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dial
         scalars=scalars,
         problems=log.problems,
     )
-
-
-def _parse_switch(value: Any, log: ProblemLog) -> bool | None:
-    if isinstance(value, bool | None):
-        return value
-    log.add(f"is {describe_json(value)}, expected true or false", "disableAllHooks")
-    return None
 
 
 def _parse_managed_only(value: Any, level: str, log: ProblemLog) -> bool:
@@ -107,21 +103,11 @@ def _parse_section(section: Any, log: ProblemLog) -> dict[str, Any]:
                 converted = scalars.get(row.field, ()) + converted
             scalars[row.field] = converted
             if row.field in ("stop_budget", "timeouts"):
-                _check_seconds(value, field, log)
+                log.add_milliseconds(value, field)
         else:
             invalid = describe_invalid(value, row.is_valid, row.expected)
             log.add(f"is {invalid}, expected {row.expected}: ignored", field)
     return scalars
-
-
-def _check_seconds(value: Any, field: str, log: ProblemLog) -> None:
-    """Warn of seconds, or seconds in an object, that look like milliseconds."""
-    if isinstance(value, dict):
-        for name, each in value.items():
-            _check_seconds(each, f"{field}.{name}", log)
-    elif looks_like_milliseconds(value):
-        message, hint = describe_milliseconds(value)
-        log.add(message, field, hint, severity="warning")
 
 
 def _parse_per_event(

@@ -61,8 +61,6 @@ MAX_COMPARED_KEYS = 50  # of a hook without a body, with the name that was proba
 _TOOL_GUARDS = ("PreToolUse", "PermissionRequest")
 _GROUP_KEYS = ("matcher", "hooks")
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
-_LIKELY_MILLISECONDS = 1000  # a timeout from here on is probably not meant in seconds
-_LONG_TIMEOUT_S = 7200  # up to here, whole tens of minutes are taken for seconds; above it, whole hours
 
 
 class _TooManyHooks(Exception):
@@ -124,8 +122,11 @@ class HooksParser:
         if not isinstance(group, dict):
             return self._lose(f"is {describe_json(group)}, expected an object", hint=_GROUP_HINT)
         entries, matcher = group.get("hooks"), group.get("matcher")
+        if "hooks" not in group and "type" in group:
+            return self._lose("is a hook, expected a group with an inner `hooks` list", hint=_GROUP_HINT)
         if not isinstance(entries, list):
-            return self._lose_group(group)
+            value = describe_json(entries) if "hooks" in group else "missing"
+            return self._lose(f"is {value}, expected a list of hooks", "hooks", _GROUP_HINT)
         if not isinstance(matcher, str | None):
             message = f"is {describe_json(matcher)}, expected a string: the group is left out"
             return self._lose(message, "matcher")
@@ -148,12 +149,6 @@ class HooksParser:
                 self.log.add(message, field, "move it into the hooks of the group", severity="warning")
             else:
                 self.log.add_unknown_key(name, _GROUP_KEYS, field)
-
-    def _lose_group(self, group: dict[str, Any]) -> None:
-        if "hooks" not in group and "type" in group:
-            return self._lose("is a hook, expected a group with an inner `hooks` list", hint=_GROUP_HINT)
-        value = describe_json(group["hooks"]) if "hooks" in group else "missing"
-        return self._lose(f"is {value}, expected a list of hooks", "hooks", _GROUP_HINT)
 
     def _check_matcher(self, matcher: str) -> None:
         """Report a matcher that has no effect or never matches."""
@@ -185,14 +180,19 @@ class HooksParser:
         elif kind == "mcp_tool":
             message = 'is "mcp_tool", which Turngate does not run: the hook is left out'
             return self.log.add(message, "type", "use a command hook that calls the server")
-        elif _is_removal(entry):
+        elif "type" not in entry and entry.get("enabled") is False and is_text(entry.get("id")):
+            # It removes an earlier hook with that id (C-09).
             hook = CommandHook("", id=entry["id"], enabled=False)
         else:
             message, hint = describe_bad_type(entry, SETTINGS_KINDS, describe_json)
             return self._lose(message, "type", hint)
         if hook is not None:
-            self._check_id(hook.id)
             log = self.log
+            if hook.id is not None and (log.event, hook.id) in self._ids:
+                shown = describe_name(hook.id)
+                message = f"is {shown!r}, which occurs twice in this file: the last one is used"
+                log.add(message, "id", severity="warning")
+            self._ids.add((log.event, hook.id))
             self.rules.append(Rule(log.event, hook, matcher, self.level, log.file, self.family, log.index))
         return None
 
@@ -208,12 +208,6 @@ class HooksParser:
         message = f"{message}: only Turngate runs the hook"
         self.log.add(message, "type", f"move it to .turngate/, or {hint}", severity="warning")
         return True
-
-    def _check_id(self, hook_id: str | None) -> None:
-        if hook_id is not None and (self.log.event, hook_id) in self._ids:
-            message = f"is {describe_name(hook_id)!r}, which occurs twice in this file: the last one is used"
-            self.log.add(message, "id", severity="warning")
-        self._ids.add((self.log.event, hook_id))
 
     def _build_hook(self, entry: dict[str, Any], hook: type[Hook]) -> Hook | None:
         """Return the hook, or None when it cannot be used."""
@@ -234,9 +228,8 @@ class HooksParser:
             usable = False
         elif not usable:
             self.guard_lost |= self.log.event in _TOOL_GUARDS
-        if "timeout" in fields and looks_like_milliseconds(fields["timeout"]):
-            message, hint = describe_milliseconds(fields["timeout"])
-            self.log.add(message, "timeout", hint, severity="warning")
+        if "timeout" in fields:
+            self.log.add_milliseconds(fields["timeout"], "timeout")
         if not usable:
             return None
         made = hook(**fields)
@@ -282,26 +275,6 @@ def _misnamed_body(rejected: Sequence[RejectedKey], body: str) -> RejectedKey | 
     unknown = [key for key in rejected[:MAX_COMPARED_KEYS] if key.row is None and is_text(key.value)]
     close = keys.closest_name(body, [key.name for key in unknown], 0.5)
     return next((key for key in unknown if key.name == close), None)
-
-
-def looks_like_milliseconds(seconds: float) -> bool:
-    """1800 and 3600 are minutes and hours in seconds; 5000 and 30000 are thousands, as in milliseconds."""
-    if seconds < _LIKELY_MILLISECONDS:
-        return False
-    if seconds <= _LONG_TIMEOUT_S:
-        return seconds % 600 != 0
-    return seconds % 3600 != 0 or seconds % 1000 == 0
-
-
-def describe_milliseconds(seconds: float) -> tuple[str, str]:
-    """Return the message and the hint about seconds that look like milliseconds."""
-    hint = f"write {seconds / 1000:g} for {seconds:g} milliseconds"
-    return f"is {seconds:g}, which is read as seconds", hint
-
-
-def _is_removal(entry: dict[str, Any]) -> bool:
-    """Whether the entry is `{"id": …, "enabled": false}`, which removes an earlier hook with that id (C-09)."""
-    return "type" not in entry and entry.get("enabled") is False and is_text(entry.get("id"))
 
 
 def _number_hint(text: str) -> str:

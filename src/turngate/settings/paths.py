@@ -129,7 +129,7 @@ class FileTooLarge(Exception):
     """Raised for a file that is larger than the limit."""
 
 
-def read_bytes(path: str, max_bytes: int, files: Files) -> bytes:
+def read_bytes(path: str, max_bytes: int, files: Files = LOCAL) -> bytes:
     """Return the content of a regular file without ever blocking, even for files such as /proc/kmsg.
 
     Raises OSError, NotARegularFile or FileTooLarge.
@@ -147,6 +147,9 @@ def read_bytes(path: str, max_bytes: int, files: Files) -> bytes:
     return data
 
 
-def read_local_bytes(path: str, max_bytes: int) -> bytes:
-    """Return the same of a file of this machine."""
-    return read_bytes(path, max_bytes, LOCAL)
+def read_text(path: str, files: Files = LOCAL, max_bytes: int = 1024 * 1024) -> str:
+    """Return the content of a regular file, or an empty text if it cannot be read."""
+    try:
+        return read_bytes(path, max_bytes, files).decode("utf-8", "surrogateescape")
+    except (OSError, NotARegularFile, FileTooLarge):
+        return ""

@@ -9,7 +9,7 @@ from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.hooks.kinds import CommandHook, GateHook
 from turngate.core.hooks.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
-from turngate.core.settings import Layer, Problem, Rule
+from turngate.core.settings import Layer, Problem
 from turngate.core.text import describe_json, truncate
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
@@ -89,12 +89,9 @@ def _describe_path(path: str) -> str:
     return truncate(path.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_PATH_CHARS)
 
 
-def plugin_layers(folders: Iterable[PluginFolder], dialect: Dialect, files: Files) -> list[Layer]:
-    """Return one layer for each file of the plugins that has hooks or problems."""
-    return [layer for folder in folders for layer in _PluginLoader(folder, dialect, files).load()]
+class PluginLoader:
+    """Reads a layer from each file of a plugin that has hooks or problems."""
 
-
-class _PluginLoader:
     def __init__(self, folder: PluginFolder, dialect: Dialect, files: Files) -> None:
         self.folder, self.dialect, self._files = folder, dialect, files
         self.family = "claude" if "claude" in dialect.families else dialect.families[-1]
@@ -107,8 +104,11 @@ class _PluginLoader:
         manifest, problems = self._read_manifest()
         if problems:
             yield self._layer(*problems)
-        if self._exists(HOOKS_FILE):
-            yield self._load_hooks_file(manifest)
+        if self._exists(HOOKS_FILE) and self._is_outside(HOOKS_FILE):
+            message = "leads outside of the plugin, so its hooks never run"
+            yield self._layer(self._problem(HOOKS_FILE, message))
+        elif self._exists(HOOKS_FILE):
+            yield self._load_file(HOOKS_FILE, manifest)
         listed = manifest.get("hooks", [])
         for item in listed if isinstance(listed, list) else [listed]:
             layer = self._load_item(item, manifest)
@@ -177,12 +177,6 @@ class _PluginLoader:
         is_loaded = path == self._files.realpath(os.path.join(root, HOOKS_FILE))
         return None if is_loaded else self._load_file(name, manifest)
 
-    def _load_hooks_file(self, manifest: dict[str, Any]) -> Layer:
-        if self._is_outside(HOOKS_FILE):
-            message = "leads outside of the plugin, so its hooks never run"
-            return self._layer(self._problem(HOOKS_FILE, message))
-        return self._load_file(HOOKS_FILE, manifest)
-
     def _is_outside(self, name: str) -> bool:
         """Return whether a file is outside of the plugin, as far as it can be resolved."""
         root = self._files.realpath(self.folder.root)
@@ -218,7 +212,14 @@ class _PluginLoader:
         title = plugin_name if isinstance(plugin_name, str) else os.path.basename(root)
         data = plugin_data_folder(state_folder(self._files.environ, self._files.home), title, root)
         level = COMMAND_LINE if self.folder.named_in is None and level == "user" else level
-        return replace(layer, rules=tuple(_bind(rule, root, data, level) for rule in layer.rules))
+        # The variables also make it another hook than the same command elsewhere.
+        variables, rules = {PLUGIN_ROOT: root, PLUGIN_DATA: data}, []
+        for rule in layer.rules:
+            hook = rule.hook
+            if isinstance(hook, CommandHook | GateHook):
+                hook = replace(hook, env={**hook.env, **variables})
+            rules.append(replace(rule, hook=hook, source="plugin", level=level))
+        return replace(layer, rules=tuple(rules))
 
     def _exists(self, name: str) -> bool:
         return self._files.lexists(os.path.join(self.folder.root, name))
@@ -233,11 +234,3 @@ class _PluginLoader:
     def _layer(self, *problems: Problem) -> Layer:
         file, level = problems[0].file, self.folder.level
         return Layer(file=file, level=level, family=self.family, problems=problems)
-
-
-def _bind(rule: Rule, root: str, data: str, level: str) -> Rule:
-    """Give a hook the variables of its plugin. They also make it another hook than the same command elsewhere."""
-    hook = rule.hook
-    if isinstance(hook, CommandHook | GateHook):
-        hook = replace(hook, env={**hook.env, PLUGIN_ROOT: root, PLUGIN_DATA: data})
-    return replace(rule, hook=hook, source="plugin", level=level)

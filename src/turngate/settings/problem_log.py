@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.core.text import describe_json, truncate
@@ -11,6 +12,8 @@ from turngate.settings.key_table import closest_name
 MAX_PROBLEMS = 200  # reported per file
 MAX_WORD_CHARS = 300  # of a word in a message about a command
 MAX_MESSAGE_CHARS = 2_000
+_LIKELY_MILLISECONDS = 1000  # a timeout from here on is probably not meant in seconds
+_LONG_TIMEOUT_S = 7200  # up to here, whole tens of minutes are taken for seconds; above it, whole hours
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 _LONG_WORD = re.compile(rf"\S{{{MAX_WORD_CHARS},}}")
 
@@ -60,6 +63,24 @@ class ProblemLog:
         hint = hint or (None if self.is_full else did_you_mean(closest_name(name, names)))
         severity: Severity = "warning" if hint else "note"
         self.add("is not a key that Turngate knows: ignored", field, hint, severity=severity)
+
+    def add_milliseconds(self, seconds: Any, field: str) -> None:
+        """Warn of seconds, or seconds in an object, that look like milliseconds."""
+        if isinstance(seconds, dict):
+            for name, each in seconds.items():
+                self.add_milliseconds(each, f"{field}.{name}")
+        elif _looks_like_milliseconds(seconds):
+            hint = f"write {seconds / 1000:g} for {seconds:g} milliseconds"
+            self.add(f"is {seconds:g}, which is read as seconds", field, hint, severity="warning")
+
+
+def _looks_like_milliseconds(seconds: float) -> bool:
+    """1800 and 3600 are minutes and hours in seconds; 5000 and 30000 are thousands, as in milliseconds."""
+    if seconds < _LIKELY_MILLISECONDS:
+        return False
+    if seconds <= _LONG_TIMEOUT_S:
+        return seconds % 600 != 0
+    return seconds % 3600 != 0 or seconds % 1000 == 0
 
 
 def rule_problem(

@@ -17,7 +17,7 @@ from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
-from turngate.settings.agent_types import count_readable, describe_unread, read_text
+from turngate.settings.agent_types import count_readable, read_text, unread_problems
 from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.paths import settings_snapshot
@@ -96,27 +96,23 @@ def parse_call(text: str) -> tuple[str, str] | None:
 
 def expand(command: SlashCommand, arguments: str) -> Workflow:
     """Return what the agent is asked to do, stage by stage, with the arguments in the place of `$ARGUMENTS` and `$1`."""
-    values = {"$ARGUMENTS": arguments, **_positional(arguments)}
-    first, *others = (_expand_stage(stage, values) for stage in command.stages)
-    if arguments.strip() and not _PLACEHOLDER.search(command.text):
-        # Claude Code: "If your skill doesn't include $ARGUMENTS, arguments are appended as ARGUMENTS: <your input>".
-        first = replace(first, text=f"{first.text}\n\nARGUMENTS: {arguments}")
-    return Workflow(f"/{command.name}", (first, *others))
-
-
-def _expand_stage(stage: Stage, values: Mapping[str, str]) -> Stage:
-    def fill(text: str) -> str:
-        return _PLACEHOLDER.sub(lambda found: values.get(found[0], ""), text)
-
-    return Stage(fill(stage.text), None if stage.checkpoint is None else fill(stage.checkpoint))
-
-
-def _positional(arguments: str) -> dict[str, str]:
     try:
         words = shlex.split(arguments)
     except ValueError:  # a quote without its end
         words = arguments.split()
-    return {f"${number}": word for number, word in enumerate(words[:9], 1)}
+    values = {"$ARGUMENTS": arguments, **{f"${number}": word for number, word in enumerate(words[:9], 1)}}
+
+    def fill(text: str) -> str:
+        return _PLACEHOLDER.sub(lambda found: values.get(found[0], ""), text)
+
+    first, *others = (
+        Stage(fill(stage.text), None if stage.checkpoint is None else fill(stage.checkpoint))
+        for stage in command.stages
+    )
+    if arguments.strip() and not _PLACEHOLDER.search(command.text):
+        # Claude Code: "If your skill doesn't include $ARGUMENTS, arguments are appended as ARGUMENTS: <your input>".
+        first = replace(first, text=f"{first.text}\n\nARGUMENTS: {arguments}")
+    return Workflow(f"/{command.name}", (first, *others))
 
 
 # Files
@@ -130,10 +126,7 @@ def load_commands(
     folders = _folders(project, plugin_dirs, home, files)
     places = [place for folder in folders for place in _files(folder, files)]
     count = count_readable((path for *_, path in places), files)
-    problems = []
-    if unread := places[count:]:
-        file = display_name(unread[0][-1], project, home)
-        problems.append(Problem(file=file, message=describe_unread(len(unread)), severity="note"))
+    problems = [*unread_problems([path for *_, path in places[count:]], project, home)]
     by_name: dict[str, SlashCommand] = {}
     for folder, subfolder, path in places[:count]:
         command = _read_command(folder, subfolder, path, display_name(path, project, home), files)
@@ -216,15 +209,12 @@ def _parse(command: SlashCommand, text: str) -> SlashCommand:
         stages = split_stages(body, lines_before=count_lines_before(text, body))
     except CheckpointError as error:
         return replace(command, problem=str(error))
+    # Claude Code: the description "defaults to the first line of the prompt".
+    first = next(filter(str.strip, body.splitlines())).strip().lstrip("# ")
     return replace(
         command,
         text=body,
-        description=as_text(fields.get("description")) or _first_line(body),
+        description=as_text(fields.get("description")) or first,
         argument_hint=as_text(fields.get("argument-hint")),
         stages=stages,
     )
-
-
-def _first_line(body: str) -> str:
-    """Claude Code: the description "defaults to the first line of the prompt"."""
-    return next(line for line in body.splitlines() if line.strip()).strip().lstrip("# ")

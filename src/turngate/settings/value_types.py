@@ -60,24 +60,12 @@ def is_string_list(value: Any) -> bool:
     return type(value) is list and all(map(_is_passable, value))
 
 
-def is_string_object(value: Any) -> bool:
-    return type(value) is dict and is_string_list([*value.keys(), *value.values()])
-
-
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def is_variable(name: Any, value: Any) -> bool:
     is_name = type(name) is str and bool(_VARIABLE_NAME.fullmatch(name))
     return is_name and _is_passable(value) and len(value) <= MAX_VARIABLE_CHARS
-
-
-def is_variables(value: Any) -> bool:
-    return (
-        type(value) is dict
-        and len(value) <= MAX_VARIABLES
-        and all(is_variable(name, each) for name, each in value.items())
-    )
 
 
 _SECONDS_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_TIMEOUT_S}
@@ -97,10 +85,16 @@ TEXT = ValueType(is_text, "a non-empty string", _TEXT_SCHEMA)
 MODEL = TEXT._replace(expected="a model's name")
 OBJECT = ValueType(lambda value: type(value) is dict, "an object", {"type": "object"})
 STRING_OBJECT = ValueType(
-    is_string_object, "an object of strings", {"type": "object", "additionalProperties": {"type": "string"}}
+    lambda value: type(value) is dict and is_string_list([*value.keys(), *value.values()]),
+    "an object of strings",
+    {"type": "object", "additionalProperties": {"type": "string"}},
 )
 VARIABLES = ValueType(
-    is_variables,
+    lambda value: (
+        type(value) is dict
+        and len(value) <= MAX_VARIABLES
+        and all(is_variable(*each) for each in value.items())
+    ),
     "an object of names and strings",
     {
         "type": "object",
@@ -111,16 +105,12 @@ VARIABLES = ValueType(
 )
 
 
-def is_variable_names(value: Any) -> bool:
-    return (
+VARIABLE_NAMES = ValueType(
+    lambda value: (
         type(value) is list
         and len(value) <= MAX_VARIABLES
         and all(type(name) is str and _VARIABLE_NAME.fullmatch(name) for name in value)
-    )
-
-
-VARIABLE_NAMES = ValueType(
-    is_variable_names,
+    ),
     "a list of names, without wildcards",
     {
         "type": "array",
@@ -133,12 +123,9 @@ VARIABLE_NAMES = ValueType(
 
 def or_word(value: ValueType, word: str) -> ValueType:
     """Return the type of a value that can also be a word. A word is not converted."""
-
-    def is_valid(given: Any) -> bool:
-        return given == word or value.is_valid(given)
-
     schema = {"anyOf": [value.schema, {"enum": [word]}]}
-    return ValueType(is_valid, f'{value.expected}, or "{word}"', schema)
+    expected = f'{value.expected}, or "{word}"'
+    return ValueType(lambda given: given == word or value.is_valid(given), expected, schema)
 
 
 def string_list(expected: str) -> ValueType:
@@ -147,9 +134,9 @@ def string_list(expected: str) -> ValueType:
 
 
 def one_of(*words: str) -> ValueType:
-    return ValueType(
-        lambda value: type(value) is str and value in words, _alternatives(words), {"enum": list(words)}
-    )
+    *first, last = (f'"{word}"' for word in words)
+    expected = " or ".join(filter(None, (", ".join(first), last)))
+    return ValueType(lambda value: type(value) is str and value in words, expected, {"enum": list(words)})
 
 
 def some_of(*words: str) -> ValueType:
@@ -162,11 +149,6 @@ def some_of(*words: str) -> ValueType:
         {"type": "array", "minItems": 1, "items": {"enum": list(words)}},
         convert=tuple,
     )
-
-
-def _alternatives(words: tuple[str, ...]) -> str:
-    quoted = [f'"{word}"' for word in words]
-    return " or ".join(part for part in (", ".join(quoted[:-1]), quoted[-1]) if part)
 
 
 def per_event(one: ValueType) -> ValueType:
@@ -231,17 +213,13 @@ def _timeouts_by_event_and_kind(value: Mapping[str, Any]) -> dict[tuple[str, str
     return timeouts
 
 
-def _default_timeouts_schema() -> dict[str, Any]:
-    kinds = {kind: _SECONDS_SCHEMA for kind in KINDS}
-    by_kind: dict[str, Any] = {"type": "object", "properties": kinds, "additionalProperties": False}
-    by_event = {event: {"anyOf": [_SECONDS_SCHEMA, by_kind]} for event in EVENTS}
-    return {**by_kind, "properties": {**kinds, **by_event}}
-
-
+_KINDS: dict[str, Any] = {kind: _SECONDS_SCHEMA for kind in KINDS}
+_BY_KIND: dict[str, Any] = {"type": "object", "properties": _KINDS, "additionalProperties": False}
+_BY_EVENT = {event: {"anyOf": [_SECONDS_SCHEMA, _BY_KIND]} for event in EVENTS}
 DEFAULT_TIMEOUTS = ValueType(
     _is_default_timeouts,
     "seconds by kind of hook or by event",
-    _default_timeouts_schema(),
+    {**_BY_KIND, "properties": {**_KINDS, **_BY_EVENT}},
     convert=_timeouts_by_event_and_kind,
 )
 
@@ -282,11 +260,10 @@ def _wrong_part(path: str, value: object, expected: object) -> tuple[str, object
         parts = [(f"{path}.{key}", value[key], each) for key, each in expected.items() if key in value]
     elif isinstance(expected, list) and isinstance(value, list):
         parts = [(f"{path}[{number}]", item, expected[0]) for number, item in enumerate(value)]
-    elif isinstance(expected, dict | list) or not _is_of(value, expected):
+    elif isinstance(expected, dict | list):
         return path, value
+    else:
+        types = expected if isinstance(expected, tuple) else (expected,)
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            return path, value
     return next((wrong for part in parts if (wrong := _wrong_part(*part))), None)
-
-
-def _is_of(value: object, expected: object) -> bool:
-    types = expected if isinstance(expected, tuple) else (expected,)
-    return isinstance(value, types) and (not isinstance(value, bool) or bool in types)

@@ -15,7 +15,7 @@ from turngate.errors import UsageError
 from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL, Files
 from turngate.project.safe_paths import is_inside, real_path
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, wait_for_lock, write_and_rename
 from turngate.state.paths import approvals_path, user_approvals_path
 from turngate.trust.covered_files import NO_FILES, CoveredFiles, compare_files
@@ -39,15 +39,14 @@ class Approval(NamedTuple):
     fingerprint: Fingerprint
     time: float = 0.0
     folder: str = ""
-    earlier: tuple[
-        Fingerprint, ...
-    ] = ()  # versions of its files that were approved before: those of another branch
+    # Versions of its files that were approved before: those of another branch.
+    earlier: tuple[Fingerprint, ...] = ()
 
     def content_of(self, name: str) -> bytes | None:
         """Return the content of a file as it was approved, or None if it was not kept."""
         digest = (self.fingerprint.files.get(name) or "").removeprefix("sha256:")
         try:
-            return read_local_bytes(os.path.join(self.folder, os.path.basename(digest)), MAX_KEPT_BYTES)
+            return read_bytes(os.path.join(self.folder, os.path.basename(digest)), MAX_KEPT_BYTES)
         except (OSError, NotARegularFile, FileTooLarge):  # without a digest, it is the folder
             return None
 
@@ -70,7 +69,10 @@ class Approvals:
         self._trust = os.path.join(state, "trust")
         self.path = user_approvals_path(state, machine) if of_user else approvals_path(state, self.folder)
         self.problem: str | None = None  # why the file does not count
-        self._is_inside = not machine and _is_in_repository(self.path, self._path_of_folder)
+        # A repository could contain the file; the home folder, where the state folder is by default, is not one.
+        place = self._path_of_folder
+        has_home = is_inside(real_path(os.path.expanduser("~")), place)
+        self._is_inside = not machine and is_inside(real_path(self.path), place) and not has_home
         self._data = self._load()
 
     def find(self, digest: str) -> Approval | None:
@@ -201,7 +203,7 @@ class Approvals:
             if why := _why_not_private(self.path):
                 self.problem = f"{self.path} {why}"
                 return self._empty()
-            data: Any = json.loads(read_local_bytes(self.path, MAX_FILE_BYTES))
+            data: Any = json.loads(read_bytes(self.path, MAX_FILE_BYTES))
         except (FileNotFoundError, NotADirectoryError):
             return self._empty()
         except (ValueError, RecursionError):
@@ -271,12 +273,6 @@ def _withdraw(data: dict[str, Any], digests: Iterable[str], kept: int = 0) -> No
 
 def env_digest(env: Mapping[str, str]) -> str:
     return text_digest(json.dumps(env, sort_keys=True))
-
-
-def _is_in_repository(path: str, folder: str) -> bool:
-    """A repository could contain the file; the home folder, where the state folder is by default, is not one."""
-    has_home = is_inside(real_path(os.path.expanduser("~")), folder)
-    return is_inside(real_path(path), folder) and not has_home
 
 
 def _why_not_private(path: str) -> str | None:

@@ -123,7 +123,8 @@ class _Finder:
         is_data = takes_data(name, command) and not any(
             self._is_script_named(name, words[number], path) for number, path, _ in paths
         )
-        of_system = _programs_of_system(words, name)
+        names = [os.path.basename(word) for word in words]
+        of_system = _OF_SYSTEM.intersection(names[: names.index(name) + 1] if name in names else ())
         for number, path, is_pattern in paths:
             base = os.path.basename(words[number])
             if not is_data or base == name or base in of_system or names_configuration(words, number):
@@ -131,8 +132,10 @@ class _Finder:
                 self._add(path, words, number, is_pattern=is_pattern, is_alone=is_alone)
         is_kept = of_system.__contains__ if is_data else bool
         self.absent |= {each: None for each in self._missing if is_kept(os.path.basename(each))}
-        if explains and len(self.covered) == count and (text := describe_runner(name, command)):
-            self.not_covered[text] = None
+        runs_more = _is_check(command) or name in {*_RUNNERS, "turngate"}  # than the files that it is given
+        if explains and len(self.covered) == count and runs_more:
+            says = _RUNNERS.get(name, "its configuration")
+            self.not_covered[f"what `{command}` runs ({says} and the project's own files)"] = None
 
     def _is_script_named(self, name: str, word: str, path: str) -> bool:
         """Return whether a word is a script of the project with the name of a tool: `.husky/pre-commit` is not pre-commit."""
@@ -344,12 +347,6 @@ def program_of(words: Words) -> tuple[str, str]:
     return starter or ("", "")
 
 
-def _programs_of_system(words: Words, name: str) -> frozenset[str]:
-    """Return the programs of the system that a command starts, up to the one that is meant."""
-    names = [os.path.basename(word) for word in words]
-    return _OF_SYSTEM.intersection(names[: names.index(name) + 1] if name in names else ())
-
-
 def takes_data(name: str, command: str) -> bool:
     """Return whether the words of a program are what it checks or reads, and not what it runs."""
     is_script = os.path.splitext(name)[1] in CODE and name != "manage.py"
@@ -367,10 +364,3 @@ def _is_check(command: str) -> bool:
             if re.match(rf"{re.escape(tool.name)}{ends}(?![\w.-])", command):
                 return True
     return False
-
-
-def describe_runner(name: str, command: str) -> str | None:
-    """Return what a program runs beside the files that it is given, or None if that is nothing of the project."""
-    if not _is_check(command) and name not in {*_RUNNERS, "turngate"}:
-        return None
-    return f"what `{command}` runs ({_RUNNERS.get(name, 'its configuration')} and the project's own files)"

@@ -104,7 +104,8 @@ class CoveredFiles:
     def ids(self, covered: FileIds) -> FileIds:
         """Return the ids of these files, and of those that count in these folders. Raises TooLarge."""
         if self.files.machine:  # at once
-            self.files = self.files.snapshot(places_of(covered, self.project))
+            paths = (os.path.join(self.project, name) for name in covered)
+            self.files = self.files.snapshot([f"{path}**" if path.endswith("/") else path for path in paths])
         folders = tuple(name for name, which in covered.items() if which == ALL)
         if folders not in self._whole:  # many hooks have the same
             self._whole[folders] = {
@@ -292,9 +293,3 @@ def compare_files(recorded: FileIds, covered: CoveredFiles) -> str | None:
         return find_change(recorded, covered.ids(recorded))
     except TooLarge as error:
         return str(error)
-
-
-def places_of(names: Iterable[str], project: str) -> list[str]:
-    """Return the places of files and folders, as `Files.snapshot` takes them."""
-    paths = (os.path.join(project, name) for name in names)
-    return [f"{path}**" if path.endswith("/") else path for path in paths]

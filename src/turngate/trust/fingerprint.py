@@ -61,10 +61,7 @@ class Surroundings:
         self.files, self.project = covered.files, covered.project
         self._path_folders: dict[str, list[str]] = {}
         names = ("PWD", "CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
-        self._own = dict.fromkeys(names, self.project)
-
-    def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> Mapping[str, str]:
-        return {**self.environ, **env, **hook.env, **self._own}
+        self.own = dict.fromkeys(names, self.project)
 
     def path_folders(self, hook: CommandHook, env: Mapping[str, str]) -> list[str]:
         """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
@@ -155,12 +152,9 @@ def _options(hook: Hook) -> Iterable[tuple[str, Any]]:
     for name, default in _DEFAULTS[type(hook)]:
         value = getattr(hook, name)
         if value != default:
-            yield name, _without_data_folder(value) if isinstance(value, Mapping) else value
-
-
-def _without_data_folder(env: Mapping[str, Any]) -> dict[str, Any]:
-    """The name of a plugin's folder for data depends on the path of the plugin, which counts itself."""
-    return {name: value for name, value in env.items() if name != PLUGIN_DATA or PLUGIN_ROOT not in env}
+            # The name of a plugin's folder for data depends on the path of the plugin, which counts itself.
+            left_out = PLUGIN_DATA if isinstance(value, Mapping) and PLUGIN_ROOT in value else None
+            yield name, {key: value[key] for key in value if key != left_out} if left_out else value
 
 
 _NOT_IN_DEFINITION = ("status_message", "callback")
@@ -183,7 +177,7 @@ def files_of(
         named = definition_files(rule.hook) if isinstance(rule.hook, GateHook) else ()
         return CommandFiles(named, dict.fromkeys(named))
     hook = expand_plugin_variables(command)
-    variables = around.variables_of(hook, level.env)
+    variables = {**around.environ, **level.env, **hook.env, **around.own}
     folders = around.path_folders(hook, level.env)
     found = find_command_files(hook, variables, folders, around.covered, explains=explains)
     # `npm test` names no file: what is beside the hooks of another program has nothing to do with it.

@@ -4,6 +4,7 @@ import os
 from ast import literal_eval
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import hook_text
@@ -12,7 +13,7 @@ from turngate.core.settings import Layer, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.gates.local_tree_state import is_committed
 from turngate.project.files import LOCAL, Files
-from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
+from turngate.settings.load import Sources, load_layers, project_path, report_unreachable
 from turngate.settings.paths import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
@@ -52,30 +53,14 @@ def load_settings(
 
 
 def load_reviewed(
-    project: str,
-    *,
-    dialect: str,
-    home: str | None = None,
-    plugin_dirs: Sequence[str] = (),
-    extra: str | None = None,
-    trust: bool = False,
-    recorded_plugins: Sequence[str] = (),
-    files: Files = LOCAL,
+    project: str, *, trust: bool = False, files: Files = LOCAL, **sources: Unpack[Sources]
 ) -> Settings:
     """Return the reviewed settings of a project whose folder may not exist.
 
     A hook that is not approved is pending, and so is one that was and is gone. `recorded_plugins` are the folders of plugins of a session that has ended.
     """
     with report_unreachable(files):
-        layers = load_layers(
-            project,
-            dialect=dialect,
-            home=home,
-            plugin_dirs=plugin_dirs,
-            extra=extra,
-            recorded_plugins=recorded_plugins,
-            files=settings_snapshot(files, project),
-        )
+        layers = load_layers(project, **sources, files=settings_snapshot(files, project))
         reviewer = Reviewer(layers, accept=accepts_all(trust), reports_gone=True)
         return reviewer.review_settings().with_rules(problems=reviewer.problems)
 
@@ -112,7 +97,12 @@ def refreshed(settings: Settings, reviewed: Settings) -> Settings:
             continue
         what, place = _what(rule), place_of(rule)
         old = next((each for each in running if _what(each) == what), None)
-        old = old or next((each for each in lost if place_of(each) == place or _is_gone(each, rule)), None)
+        is_gone = rule.pending == GONE  # it is reported as no longer configured
+        same = rule.event, rule.file, hook_text(rule.hook)
+        for each in () if old else lost:
+            if place_of(each) == place or (is_gone and (each.event, each.file, hook_text(each.hook)) == same):
+                old = each
+                break
         lost = [each for each in lost if each is not old]
         rules.append(old or rule)
     return replace(settings, rules=(*rules, *lost), env=reviewed.env, user_env=reviewed.user_env)
@@ -135,15 +125,6 @@ def _undecided(running: Iterable[Rule], reviewed: Iterable[Rule]) -> list[Rule]:
             and (rule.event, rule.hook.id) not in ids
         )
     ]
-
-
-def _is_gone(rule: Rule, reported: Rule) -> bool:
-    """Return whether a hook of the session is the one that is reported as no longer configured."""
-    return reported.pending == GONE and (rule.event, rule.file, hook_text(rule.hook)) == (
-        reported.event,
-        reported.file,
-        hook_text(reported.hook),
-    )
 
 
 def _what(rule: Rule) -> tuple[str | None, str]:
@@ -169,7 +150,10 @@ def load_held(
     gates of the user, which another project of the session has.
     """
     layers = load_layers(project, dialect="host", files=settings_snapshot(LOCAL, project))
-    values = record.values if record else _values_of_user(layers)
+    names, own = ("file", "family", "scalars", "env"), (at for at in layers.layers if at.level == "user")
+    values = (
+        record.values if record else repr([{name: getattr(each, name) for name in names} for each in own])
+    )
     kept = [replace(each, scalars={}, env={}) if each.level == "user" else each for each in layers.layers]
     kept += [Layer(level="user", **each) for each in literal_eval(values)]
     reviewer = Reviewer(replace(layers, layers=tuple(kept)), accept=accepts_all(), reports_gone=True)
@@ -181,12 +165,6 @@ def load_held(
         files, project = record.files, record.project
     limits = settings.limit, settings.hard_limit, settings.child_limit
     return settings, SessionRecord(project, _session_gates(settings), limits, files, values)
-
-
-def _values_of_user(layers: Layers) -> str:
-    """Return what the user's settings say besides their hooks, as a literal of Python."""
-    names, own = ("file", "family", "scalars", "env"), (at for at in layers.layers if at.level == "user")
-    return repr([{name: getattr(each, name) for name in names} for each in own])
 
 
 def _with_held_gates(settings: Settings, record: SessionRecord, reviewer: Reviewer) -> Settings:

@@ -14,7 +14,7 @@ from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
-from turngate.settings.load import Layers, load_layers, report_unreachable
+from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
 from turngate.settings.paths import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
@@ -219,7 +219,9 @@ class Reviewer:
     def _is_gone(self, owner: str, approval: Approval) -> bool:
         """A hook of a file with an error may not have been loaded; the error is reported."""
         place = approval.place
-        if place.startswith(self._with_errors) or not is_read_by(place, self.dialect):
+        unread = {*FAMILIES["turngate"]} - {*FAMILIES[self.dialect]}  # by sessions of this dialect
+        folders = (f"{base}.{family}/" for family in unread for base in ("", "~/"))
+        if place.startswith((*self._with_errors, *folders)):
             return False
         if owner == "project" and place.startswith("~/"):
             return False  # what a hook of the user runs of the project
@@ -338,19 +340,15 @@ class Review:
         """Approve hooks as they were reviewed, and the `env` of the project's settings. Raises UsageError."""
         hooks = tuple(hooks)
         for owner in OWNERS:
-            if chosen := _places_and_keys(hooks, owner):
-                self._approve(chosen, owner)
-
-    def _approve(self, chosen: Sequence[tuple[str, str, Fingerprint]], owner: str) -> None:
-        reviewer = self.reviewer
-        present = reviewer.digests[owner]
-        if owner == "user":
-            divided = [(place, key, *reviewer.divided(found)) for place, key, found in chosen]
-            inside = [(place, key, part) for place, key, _, part in divided if part.files]
-            if inside:
-                reviewer.approvals("project").approve(inside, present=present)
-            chosen = [(place, key, part) for place, key, part, _ in divided]
-        reviewer.approvals(owner).approve(chosen, reviewer.levels[owner].env, present)
+            if not (chosen := _places_and_keys(hooks, owner)):
+                continue
+            reviewer, present = self.reviewer, self.reviewer.digests[owner]
+            if owner == "user":
+                divided = [(place, key, *reviewer.divided(found)) for place, key, found in chosen]
+                if inside := [(place, key, part) for place, key, _, part in divided if part.files]:
+                    reviewer.approvals("project").approve(inside, present=present)
+                chosen = [(place, key, part) for place, key, part, _ in divided]
+            reviewer.approvals(owner).approve(chosen, reviewer.levels[owner].env, present)
 
     def reject(self, hooks: Iterable[ReviewedHook]) -> None:
         """Withdraw the approval of hooks; they are no longer pending, and do not run. Raises UsageError."""
@@ -380,18 +378,16 @@ def review_project(
     dialect: str = "turngate",
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
-    agent_hooks: Iterable[Rule] = (),
     files: Files,
 ) -> Review:
-    """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
+    """Return the hooks of a project, also those of its agent files, and of the user as they are now."""
+    from turngate.settings.agent_types import hooks_of_agents  # noqa: PLC0415 # lazy: not for a stop
+
+    project = project_path(project, files)
+    agent_hooks = hooks_of_agents(project, dialect, files)
     with report_unreachable(files):
-        layers = load_layers(
-            project,
-            dialect=dialect,
-            plugin_dirs=plugin_dirs,
-            extra=extra,
-            files=settings_snapshot(files, project),
-        )
+        snapshot = settings_snapshot(files, project)
+        layers = load_layers(project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra, files=snapshot)
         reviewer = Reviewer(layers, complete=True)
         settings = reviewer.review_settings().with_rules(
             *reviewer.review_rules(agent_hooks), problems=reviewer.problems
@@ -450,12 +446,6 @@ def _hook(content: Mapping[str, Any], key: str) -> Hook:
     except (TypeError, ValueError):  # of another version
         return CommandHook(key)
     return hook
-
-
-def is_read_by(place: str, dialect: str) -> bool:
-    """Return whether the file of a hook is one that sessions of the dialect read."""
-    others = {*FAMILIES["turngate"]} - {*FAMILIES[dialect]}
-    return not place.startswith(tuple(f"{folder}.{family}/" for family in others for folder in ("", "~/")))
 
 
 def describe_change_of_definition(approved: str, now: str) -> str:

@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
-from turngate.cli.review import review_hooks
 from turngate.project.files import LOCAL
 from turngate.state.paths import session_folder, state_folder
+from turngate.trust.review import review_project
 
 FACTS = 4  # the first lines are about Turngate itself
 SH = "#!/bin/sh\n"
@@ -41,7 +41,7 @@ def hooks(event: str, *entries: dict[str, Any], matcher: str | None = None) -> d
 
 
 def approve(project: Path) -> None:
-    review = review_hooks(str(project), dialect="turngate", files=LOCAL)
+    review = review_project(str(project), dialect="turngate", files=LOCAL)
     review.approve(review.hooks)
 
 
@@ -121,7 +121,7 @@ def test_a_hook_whose_script_has_changed_since_it_was_approved(
 @pytest.mark.usefixtures("reviewed")
 def test_a_hook_that_was_rejected_is_not_a_problem(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("true"))
-    review = review_hooks(str(project), dialect="turngate", files=LOCAL)
+    review = review_project(str(project), dialect="turngate", files=LOCAL)
     review.reject(review.hooks)
     code, lines = doctor(capsys, project)
     assert (code, lines[1:3]) == (
@@ -655,7 +655,7 @@ def test_hooks_of_agent_files_need_an_approval_too(project: Path, capsys: pytest
 
 def test_the_last_run_of_a_hook_of_an_agent_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_agent(project, ".turngate", "Stop")
-    [hook] = review_hooks(str(project), dialect="turngate", files=LOCAL).hooks
+    [hook] = review_project(str(project), dialect="turngate", files=LOCAL).hooks
     record = {
         "time": time.time() + 60,
         "session_id": "s",

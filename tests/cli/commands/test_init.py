@@ -14,8 +14,7 @@ from tests.support.builders import rule, script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.gates import claude_input
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal, wait_for
-from turngate.cli.commands.gates.actions import GateResult
-from turngate.cli.commands.gates.runnable_hooks import GateEntry
+from turngate.cli.commands.gates.actions import GateEntry, GateResult
 from turngate.cli.commands.init.proposal import ProposedGate, settings_text
 from turngate.cli.commands.init.trial import describe_trial
 from turngate.hosts.install.json_text import JsonStyle

@@ -120,7 +120,7 @@ def test_a_command_that_takes_more_than_a_second_says_what_it_does(
     [
         (
             "hooks",
-            "turngate.cli.review.review_hooks",
+            "turngate.trust.review.review_project",
             f"reading the settings on {HOST} … 1 s",
             "no hooks",
         ),

@@ -7,8 +7,7 @@ import pytest
 
 from turngate.doctor.hosts.diagnosis import inspect_program
 from turngate.doctor.installation import Fact
-from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.codex import CODEX
+from turngate.hosts.all_hosts import CODEX, HOSTS
 
 
 def add_npm_program(folder: Path, name: str, version: str) -> str:

@@ -5,12 +5,11 @@ import concurrent.futures
 import json
 import multiprocessing
 import os
-import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from itertools import repeat
 from typing import Any
 
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
@@ -18,19 +17,18 @@ from turngate.cli.commands.stats import TIME_HELP, seconds_of
 from turngate.cli.console.conversation_text import counted, format_dollars, format_table, format_time
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import can_ask, confirm, has_answer
-from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.signals import run_to_end
 from turngate.cli.console.streams import paint
 from turngate.cli.project import project_folder
 from turngate.core.dialect import DIALECTS
-from turngate.core.hooks.kinds import GateHook, Hook, label
+from turngate.core.hooks.kinds import GateHook, label
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import closest_word, one_line, quote_name, strip_controls, truncate
 from turngate.core.verdict.hints import GONE
 from turngate.doctor.past_stops import Estimate, ask_again, is_judge, is_local
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
-from turngate.history.backtest import judge_transcript
-from turngate.history.past_stops import OWN, PLACES, PastSession, PastStop, find_transcripts
+from turngate.history.past_stops import OWN, PLACES, PastSession, PastStop, find_transcripts, judge_transcript
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import load_extra
 from turngate.state.paths import state_folder
@@ -94,11 +92,8 @@ def run(options: argparse.Namespace) -> int:
     files = [(path, "") for path in given] if given else find_transcripts(*places, since)
     wanted = None if given or options.all else os.path.realpath(project)
     found = [_read(files, rules, wanted, 0.0 if given else since) for rules in asked]
-    ended = run_until_signal(_ask_again(found, asked, settings, options))
-    if isinstance(ended, signal.Signals):
-        print(f"turngate: ended by {ended.name}; no gate is left running", file=sys.stderr)
-        return 128 + ended
-    pairs = list(zip(*ended, strict=True))
+    asked_again = run_to_end(_ask_again(found, asked, settings, options), "; no gate is left running")
+    pairs = list(zip(*asked_again, strict=True))
     if options.json:
         print(json.dumps([_as_json(*each) for each in pairs], indent=2))
     else:
@@ -170,19 +165,17 @@ def _read(
 ) -> list[PastSession]:
     """Judge the transcripts by what they hold, several at once if there are many."""
     hooks = [rule.hook for rule in rules]
-    judge, done = partial(_judge, hooks=hooks, project=project, since=since), list[PastSession]()
+    paths, hosts = [path for path, _ in files], [host for _, host in files]
+    given = (paths, hosts, repeat(hooks), repeat(project), repeat(since))
+    done = list[PastSession]()
     with show_if_slow(lambda: f"{len(done)} of {counted(len(files), 'transcript')}"):
         if len(files) < PARALLEL_FROM:
-            done.extend(map(judge, files))
+            done.extend(map(judge_transcript, *given))
         else:
             context = multiprocessing.get_context("spawn")
             with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), context) as pool:
-                done.extend(pool.map(judge, files, chunksize=4))
+                done.extend(pool.map(judge_transcript, *given, chunksize=4))
     return [each for each in done if each.stops or each.error]
-
-
-def _judge(file: tuple[str, str], *, hooks: Sequence[Hook], project: str | None, since: float) -> PastSession:
-    return judge_transcript(*file, hooks, project, since)
 
 
 def _as_json(session: PastSession, *others: PastSession) -> dict[str, Any]:

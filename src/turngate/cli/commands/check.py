@@ -57,16 +57,16 @@ Exit codes:
 
 def run(options: argparse.Namespace) -> int:
     # lazy: loads asyncio, which --help does not need
-    from turngate.cli.review import pending_hooks, review_hooks  # noqa: PLC0415
+    from turngate.cli.review import pending_hooks  # noqa: PLC0415
     from turngate.cli.review.entries import shown_key  # noqa: PLC0415
-    from turngate.trust.review import accepts_all  # noqa: PLC0415
+    from turngate.trust.review import accepts_all, review_project  # noqa: PLC0415
 
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)
     given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
     with show_if_slow("checking the settings"):
         settings, problems = find_all_problems(project, given)
-        hooks = () if accepts_all() else pending_hooks(review_hooks(project, **given, files=LOCAL))
+        hooks = () if accepts_all() else pending_hooks(review_project(project, **given, files=LOCAL))
         pending = [shown_key(hook.key) for hook in hooks]
     files = _settings_files(project, settings, problems)
     count = sum(options.strict or problem.severity != "note" for problem in problems)
@@ -83,8 +83,12 @@ def run(options: argparse.Namespace) -> int:
     else:
         if note := search_note(project, options.project):
             print(note)
-        if not files:
-            print(_no_settings(project, options.dialect))
+        where, dialect = f"in {flat(project)} and in your home folder", options.dialect
+        if not files and dialect == "turngate":
+            print(f"no settings: looked for .claude, .mux and .turngate {where}")
+        elif not files:
+            text = f"no settings for the {dialect} dialect: it reads .{FAMILIES[dialect][0]} {where}"
+            print("; ".join(filter(None, (text, unread_files(project, dialect, LOCAL)))))
         _print_problems(files, problems, project)
         total = f"{counted(len(settings.rules), 'hook')}, {count or 'no'} problem{'s' * (count != 1)}"
         print(paint(total, "alert" if count else "good"))
@@ -97,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 def find_all_problems(project: str, given: Mapping[str, Any]) -> tuple[Settings, tuple[Problem, ...]]:
     """Return the settings with these options, and all their problems."""
-    from turngate.check.find_problems import find_problems  # noqa: PLC0415 # lazy: as above
+    from turngate.check.lint import find_problems  # noqa: PLC0415 # lazy: as above
 
     layers = load_layers(project_path(project, LOCAL), **given, files=LOCAL)
     settings = layers.merge()
@@ -128,14 +132,6 @@ def _switched_off(settings: Settings) -> Iterator[Problem]:
             yield rule_problem(rule, None, f"{setting} switches it off", severity="note")
         elif not rule.hook.enabled:
             yield rule_problem(rule, None, "its own `enabled` switches it off", severity="note")
-
-
-def _no_settings(project: str, dialect: str) -> str:
-    where = f"in {flat(project)} and in your home folder"
-    if dialect == "turngate":
-        return f"no settings: looked for .claude, .mux and .turngate {where}"
-    text = f"no settings for the {dialect} dialect: it reads .{FAMILIES[dialect][0]} {where}"
-    return "; ".join(filter(None, (text, unread_files(project, dialect, LOCAL))))
 
 
 def _print_problems(files: list[str], problems: Iterable[Problem], project: str) -> None:

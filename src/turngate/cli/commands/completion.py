@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, Parser, build_parser
+from turngate.cli.arguments import EXIT_CODES_OF_OUTPUT, Parser, build_parser
 from turngate.cli.main import COMMANDS
 
 SHELLS = ["bash", "zsh", "fish"]
@@ -31,10 +31,7 @@ Examples:
   eval "$(turngate completion zsh)"            in ~/.zshrc, after compinit
   turngate completion fish > ~/.config/fish/completions/turngate.fish
 
-Exit codes:
-  0   printed
-  {EXIT_USAGE}
-  {EXIT_ERRORS}"""
+{EXIT_CODES_OF_OUTPUT}"""
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
 
 
@@ -46,20 +43,17 @@ def run(options: argparse.Namespace) -> int:
 
 def command_nodes() -> Iterator[Node]:
     """Yield what can follow each command, and each action of one."""
+    from turngate.gates.library import GATES  # noqa: PLC0415 # lazy: --help needs no gates
+
     yield Node(
         (), {name: summary for name, (_, summary) in COMMANDS.items()}, {"--help": "", "--version": ""}
     )
     for name in COMMANDS:
         if name in _OWN_OPTIONS:
-            yield Node((name,), _gates() if name == "gate" else {}, dict.fromkeys(_OWN_OPTIONS[name], ""))
+            names = dict.fromkeys(GATES if name == "gate" else (), "")
+            yield Node((name,), names, dict.fromkeys(_OWN_OPTIONS[name], ""))
         else:
             yield from _parser_nodes((name,), subparsers(build_parser([name], COMMANDS))[name])
-
-
-def _gates() -> dict[str, str]:
-    from turngate.gates.library import GATES  # noqa: PLC0415 # lazy: only for this command
-
-    return dict.fromkeys(GATES, "")
 
 
 def _parser_nodes(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Node]:

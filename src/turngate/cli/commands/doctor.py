@@ -5,15 +5,12 @@ import contextlib
 import json
 import os
 import shlex
-import signal
-import sys
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from turngate.check.find_problems import find_problems
+from turngate.check.lint import find_problems
 from turngate.cli.arguments import (
     EXIT_ERRORS_AND_SIGNALS,
     EXIT_USAGE,
@@ -22,9 +19,9 @@ from turngate.cli.arguments import (
     add_project_options,
 )
 from turngate.cli.commands.check import unignored_local_settings
-from turngate.cli.console.conversation_text import counted, flat, format_waiting
+from turngate.cli.console.conversation_text import counted, flat, format_time, format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
-from turngate.cli.console.signals import restore_handlers, run_until_signal
+from turngate.cli.console.signals import restore_handlers, run_to_end
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note, with_place
@@ -40,8 +37,9 @@ from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastR
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, HostHookDiagnosis, diagnose_host, with_host_events
 from turngate.doctor.installation import Fact, inspect_turngate
 from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
-from turngate.doctor.proof.proof import Proof, cannot_prove, prove, why_unprovable
+from turngate.doctor.proof.proof import Proof, prove, why_unprovable
 from turngate.doctor.reviewed_settings import ReviewedSettings, review_settings
+from turngate.history.past_stops import changed_at
 from turngate.hosts.all_hosts import HOSTS
 from turngate.project.files import LOCAL
 from turngate.settings.agent_types import load_agent_types
@@ -98,34 +96,45 @@ def run(options: argparse.Namespace) -> int:
         diagnosis = _diagnose(reviewed, project, histories)
         facts = inspect_turngate(state_folder(), settings.environ_of_models(os.environ))
         if histories.unknown_program:
-            facts = (*facts, _unknown_program(*histories.unknown_program))
+            when, program = histories.unknown_program
+            text = f"{program}; Turngate has blocked its agent on {format_time(when, '%Y-%m-%d')}"
+            hint = "if its agent stops even if a gate blocks, let it run `turngate hook --exit-code`"
+            facts = (*facts, Fact("unknown program", text, hint=hint))
         host = diagnose_host(HOSTS[options.host], settings, project, os.environ) if options.host else None
         if host:
             diagnosis = with_host_events(diagnosis, host.host)
     if not options.json:
         if note := search_note(project, options.project):
             print(note)
-        print_facts([*facts, *(host.facts if host else ())], project)
+        for fact in (*facts, *(host.facts if host else ())):
+            text = f"{fact.name}: {fact.text}"
+            print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
+            _print_hint(fact.hint, "  ", project)
         if host:
-            print_host(host, project)
-        print_diagnosis(diagnosis, project)
+            _print_files(_lines_of(host), host.problems, project, f" of {host.host.title}")
+        own = ((hook.rule.file or "Python", _name(hook), hook) for hook in diagnosis.hooks)
+        _print_files(own, diagnosis.problems, project)
     proofs: dict[int, Proof] = {}
     for hook in diagnosis.hooks if options.prove else ():
         if hook.rule.event not in STOP_EVENTS:
             continue
         proof = _prove(hook, settings, project)
-        if isinstance(proof, signal.Signals):
-            print(f"turngate: ended by {proof.name}; the copy of the project is removed", file=sys.stderr)
-            return 128 + proof
         if not options.json:
-            print_proof(hook, proof, project, is_first=not proofs)
+            if not proofs:
+                print(paint("Proofs, each in a copy of the project", "bold"))
+            result = paint(f"{proof.result:<{LABEL_WIDTH}}", _STYLES[proof.result])
+            print(f"  {result}  {flat(f'{_name(hook)}: {proof.text}')}")
+            _print_hint(proof.hint, "    ", project)
         proofs[id(hook)] = proof
     if options.json:
         report = report_json(diagnosis, facts, proofs, project)
         print(json.dumps({**report, "host": host_json(host)} if host else report, indent=2))
     else:
-        if host:
-            print(host_summary(host))
+        if host and host.runs_turngate:
+            print(paint(f"{host.host.title} asks Turngate at every stop", "good"))
+        elif host:
+            title = host.host.title
+            print(paint(f"{title} does NOT ask Turngate, so no hook of Turngate runs there", "alert"))
         print(summary(diagnosis, proofs.values()))
     if any(proof.result == "NOT PROVED" for proof in proofs.values()) or settings.not_loaded:
         return EXIT_NOT_ENFORCED
@@ -138,12 +147,6 @@ def run(options: argparse.Namespace) -> int:
         or any(fact.is_problem for fact in facts)
     )
     return EXIT_PROBLEMS if has_problem else EXIT_ALLOWED
-
-
-def _unknown_program(when: float, program: str) -> Fact:
-    text = f"{program}; Turngate has blocked its agent on {time.strftime('%Y-%m-%d', time.localtime(when))}"
-    hint = "if its agent stops even if a gate blocks, let it run `turngate hook --exit-code`"
-    return Fact("unknown program", text, hint=hint)
 
 
 def _diagnose(reviewed: ReviewedSettings, project: str, histories: Histories) -> Diagnosis:
@@ -164,7 +167,7 @@ def _diagnose(reviewed: ReviewedSettings, project: str, histories: Histories) ->
                 hook.status,
                 how_to_approve=what_to_do(hook.key),
                 last_run=LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None,
-                changed=max(map(_modified, (file, *scripts_of(rule, project)))),
+                changed=max(map(changed_at, (file, *scripts_of(rule, project)))),
             )
         )
     for rule, key in reviewed.gone:
@@ -173,29 +176,23 @@ def _diagnose(reviewed: ReviewedSettings, project: str, histories: Histories) ->
     return diagnose(facts, settings, problems, project=project, agent_types=agent_types)
 
 
-def _modified(path: str) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except (OSError, ValueError):
-        return 0.0
-
-
 # Proofs
 
 
-def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof | signal.Signals:
+def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
     """Try a gate in a copy of its own, which is removed in every case, also after a signal."""
     if why := why_unprovable(hook):
-        return cannot_prove(why)
+        return Proof("cannot prove", why)
     try:
         with contextlib.ExitStack() as stack:
             with show_if_slow("copying the project"):
                 copy = stack.enter_context(copy_project(project))
-            return run_until_signal(_prove_in(copy, hook, settings, project))
+            work = _prove_in(copy, hook, settings, project)
+            return run_to_end(work, "; the copy of the project is removed")
     except ProjectTooLarge as error:
-        return cannot_prove(f"the project is {error.strerror}")
+        return Proof("cannot prove", f"the project is {error.strerror}")
     except OSError as error:
-        return cannot_prove(f"the project cannot be copied: {error}")
+        return Proof("cannot prove", f"the project cannot be copied: {error}")
     finally:
         restore_handlers()  # so that the next copy can be interrupted
 
@@ -221,42 +218,35 @@ _STYLES = {
 _RESULTS = ("proved", "NOT PROVED", "cannot prove")
 
 
-def print_facts(facts: Iterable[Fact], project: str) -> None:
-    for fact in facts:
-        text = f"{fact.name}: {fact.text}"
-        print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
-        _print_hint(fact.hint, "  ", project)
+def _print_files(
+    lines: Iterable[tuple[str, str, HookDiagnosis | HostHookDiagnosis]],
+    problems: Sequence[Problem],
+    project: str,
+    owner: str = "",
+) -> None:
+    """Print hooks, each with its file and its name, and problems file by file. `owner`: the host whose files they are."""
+    lines = list(lines)
+    for file in dict.fromkeys((*(file for file, _, _ in lines), *(each.file for each in problems))):
+        print(paint(flat((file or "settings") + owner), "bold"))
+        for place, name, hook in lines:
+            if place == file:
+                _print_hook(name, hook, project)
+        for problem in problems:
+            if problem.file == file:
+                text = ": ".join(filter(None, (problem.severity, problem.position, problem.message)))
+                print(f"  {paint(flat(text), 'dim' if problem.severity == 'note' else 'alert')}")
+                _print_hint(problem.hint, "    ", project)
 
 
-def print_diagnosis(diagnosis: Diagnosis, project: str) -> None:
-    files = [*(hook.rule.file or "Python" for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
-    for file in dict.fromkeys(files):
-        print(paint(flat(file or "settings"), "bold"))
-        for hook in diagnosis.hooks:
-            if (hook.rule.file or "Python") == file:
-                _print_hook(_name(hook), hook, project)
-        _print_problems(file, diagnosis.problems, project)
-
-
-def print_host(diagnosis: HostDiagnosis, project: str) -> None:
-    """Print the settings files of a host, with their stop hooks."""
-    files = [*(hook.hook.file.name for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
-    for file in dict.fromkeys(files):
-        print(paint(flat(f"{file} of {diagnosis.host.title}"), "bold"))
-        for places, hook in _lines_of(file, diagnosis):
-            _print_hook(f"{places} {hook.name}", hook, project)
-        _print_problems(file, diagnosis.problems, project)
-
-
-def _lines_of(file: str, diagnosis: HostDiagnosis) -> Iterator[tuple[str, HostHookDiagnosis]]:
-    """Yield the hooks of a file and their positions; those of Turngate of which the same is known are one line."""
+def _lines_of(diagnosis: HostDiagnosis) -> Iterator[tuple[str, str, HostHookDiagnosis]]:
+    """Yield the hooks with files, positions and names; those of Turngate of which the same is known are one line."""
     groups: dict[object, list[HostHookDiagnosis]] = {}
     for hook in diagnosis.hooks:
-        if hook.hook.file.name == file:
-            key = hook.findings if hook.hook.is_turngate else hook.hook.position
-            groups.setdefault(key, []).append(hook)
+        key = hook.findings if hook.hook.is_turngate else hook.hook.position
+        groups.setdefault((hook.hook.file.name, key), []).append(hook)
     for first, *others in groups.values():
-        yield ", ".join(hook.hook.position for hook in (first, *others)), first
+        positions = ", ".join(hook.hook.position for hook in (first, *others))
+        yield first.hook.file.name, f"{positions} {first.name}", first
 
 
 def _print_hook(name: str, hook: HookDiagnosis | HostHookDiagnosis, project: str) -> None:
@@ -271,36 +261,13 @@ def _print_hook(name: str, hook: HookDiagnosis | HostHookDiagnosis, project: str
         _print_hint(finding.hint, "      ", project)
 
 
-def _print_problems(file: str, problems: Iterable[Problem], project: str) -> None:
-    for problem in problems:
-        if problem.file == file:
-            text = ": ".join(filter(None, (problem.severity, problem.position, problem.message)))
-            print(f"  {paint(flat(text), 'dim' if problem.severity == 'note' else 'alert')}")
-            _print_hint(problem.hint, "    ", project)
-
-
 def _print_hint(hint: str | None, indent: str, project: str) -> None:
     if hint:
         print(f"{indent}→ {with_place(flat(hint), project)}")
 
 
-def print_proof(hook: HookDiagnosis, proof: Proof, project: str, *, is_first: bool) -> None:
-    if is_first:
-        print(paint("Proofs, each in a copy of the project", "bold"))
-    text = f"{_name(hook)}: {proof.text}"
-    print(f"  {paint(f'{proof.result:<{LABEL_WIDTH}}', _STYLES[proof.result])}  {flat(text)}")
-    _print_hint(proof.hint, "    ", project)
-
-
 def _name(hook: HookDiagnosis) -> str:
     return f"{position(hook.rule)} {quote_name(label(hook.rule.hook))}"
-
-
-def host_summary(diagnosis: HostDiagnosis) -> str:
-    title = diagnosis.host.title
-    if diagnosis.runs_turngate:
-        return paint(f"{title} asks Turngate at every stop", "good")
-    return paint(f"{title} does NOT ask Turngate, so no hook of Turngate runs there", "alert")
 
 
 def summary(diagnosis: Diagnosis, proofs: Iterable[Proof]) -> str:

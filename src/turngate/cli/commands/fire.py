@@ -3,7 +3,6 @@
 import argparse
 import os
 import select
-import signal
 import stat
 import sys
 from collections.abc import Container
@@ -104,11 +103,7 @@ def _fire(options: argparse.Namespace, project: str | None, fields: dict[str, ob
         not_loaded = has_unloaded_hooks(settings, event.name)
         is_configured = not_loaded or event.name in events
         why = "no hook ran" if is_configured else _not_configured(options, place.project, events, place.files)
-        ended = workspace.run(ask())
-    if isinstance(ended, signal.Signals):
-        print(f"turngate: ended by {ended.name} before a verdict; no hook is left running", file=sys.stderr)
-        return 128 + ended
-    verdict, world = ended
+        verdict, world = workspace.run(ask(), " before a verdict; no hook is left running")
     is_nested = [IN_HOOK_REASON] if world.in_hook else []
     if options.json:
         lines = [*map(str, problems_for(event.name, settings)), *trouble_of(world), *is_nested]
@@ -186,7 +181,7 @@ def _wait_for_data(fd: int, path: str) -> None:
         select.select([fd], [], [])
 
 
-def _input_name(path: str | None) -> str:
-    if path is not None and path.lstrip().startswith("{"):
+def _input_name(path: str) -> str:
+    if path.lstrip().startswith("{"):
         return "--input"
-    return "the event on stdin" if path == "-" else str(path)
+    return "the event on stdin" if path == "-" else path

@@ -2,12 +2,11 @@
 
 import json
 import os
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, assert_never
 
-from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.signals import run_to_end
 from turngate.cli.hook_input import EXIT_NOT_PASSED
 from turngate.cli.project import project_folder
 from turngate.cli.stop_cache import GATE_PROJECT_VARIABLES, settings_state, write_stamp
@@ -59,11 +58,8 @@ def check_gate(words: list[str], fields: dict[str, Any] | None, stamp: str | Non
     arguments = parse_gate_words(words)
     project = _project(arguments.project, fields)
     settings = settings_state(project) if stamp else None
-    ended = run_until_signal(_run(arguments, fields, project), for_host=fields is not None)
-    if isinstance(ended, signal.Signals):
-        print(f"turngate gate: ended by {ended.name} before an answer", file=sys.stderr)
-        return 128 + ended
-    decision, passed = ended
+    work = _run(arguments, fields, project)
+    decision, passed = run_to_end(work, " before an answer", for_host=fields is not None)
     if fields is None:
         return _answer_in_words(arguments.gate.name, decision)
     code, text = _answer(arguments, decision, fields)

@@ -62,10 +62,8 @@ Exit codes:
   0   done, even if there is no goal
   {EXIT_USAGE}, or started by a hook or an agent: only a person can decide
   {EXIT_ERRORS}"""
-    add, session = (
-        parser.add_argument,
-        "the session: the beginning of its id, or `next` for the next one here",
-    )
+    add = parser.add_argument
+    session = "the session: the beginning of its id, or `next` for the next one here"
     add("words", nargs="*", metavar="GOAL", help=f"the goal, in quotation marks; or {', '.join(ACTIONS)}")
     add("--proof", metavar="CMD", help="the command that proves the goal: it is met when the command passes")
     add("--for", dest="session", metavar="SESSION", help=f"{session} (default: the active one)")
@@ -74,7 +72,12 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    project, state = _find_project(options.project), state_folder()
+    given, state = options.project, state_folder()
+    project = recorded_project(given) if given else project_folder(None, "host")
+    if not given and nothing_is_configured(project, "host"):
+        # The repository, so that a session finds its goal from any folder.
+        top = find_top(os.path.realpath(project), LOCAL)
+        project = top if top != "/" else project
     action = options.words[0] if len(options.words) == 1 and options.words[0] in ACTIONS else None
     if options.words and action != "status":
         check_person(os.environ, "sets and clears goals")
@@ -85,8 +88,13 @@ def run(options: argparse.Namespace) -> int:
         lines = _set(options, project, state)
     elif action in (None, "status"):
         lines = [line for goal in goals for line in _format(goal, state)]
+    elif len(goals) > 1:
+        listed = "".join(f"\n  {goal.session or NEXT}  {goal.text}" for goal in goals)
+        raise UsageError(f"{len(goals)} sessions have a goal; name one with --for{listed}")
+    elif any(not change_goal(state, goal.since, ACTIONS[action]) for goal in goals):
+        lines = ["the goal is already gone"]
     else:
-        lines = _change(str(action), goals, state)
+        lines = [f"{ACTIONS[action] or 'cleared'}: {goal.text}" for goal in goals]
     if options.json:
         print(json.dumps({"project": project, "goals": goals_json(project, state)}, indent=2))
     else:
@@ -111,13 +119,6 @@ def run_in_conversation(text: str, session: str, project: str) -> str:
     return printed.getvalue().rstrip()
 
 
-def _find_project(given: str | None) -> str:
-    """Return the project; without settings, the repository, so that a session finds its goal from any folder."""
-    project = recorded_project(given) if given else project_folder(None, "host")
-    top = find_top(os.path.realpath(project), LOCAL)
-    return top if not given and top != "/" and nothing_is_configured(project, "host") else project
-
-
 def _set(options: argparse.Namespace, project: str, state: str) -> list[str]:
     text, proof = _clean(" ".join(options.words), "the goal"), options.proof
     if proof is not None:
@@ -126,8 +127,10 @@ def _set(options: argparse.Namespace, project: str, state: str) -> list[str]:
         raise UsageError(f"a goal of one word needs --proof; did you mean `turngate goal {meant}`?")
     elif "is_in_session" not in options:
         _check_judge(project)
-    is_known = "is_in_session" in options
-    session, seen = (options.session, "this one") if is_known else _choose_session(options.session, project)
+    if "is_in_session" in options:
+        session, seen = options.session, "this one"
+    else:
+        session, seen = _choose_session(options.session, project)
     goal = set_goal(state, project, session, text, proof, _definition_of(proof, project, state))
     if goal is None:
         raise UsageError(f"the goal cannot be stored in {state}; set TURNGATE_STATE to another folder")
@@ -218,15 +221,6 @@ def _chosen(given: str | None, project: str, state: str, *, is_whole: bool = Fal
         for each in goals
         if each.session == given or (not is_whole and (each.session or "").startswith(given))
     ]
-
-
-def _change(action: str, goals: list[Goal], state: str) -> list[str]:
-    if len(goals) > 1:
-        listed = "".join(f"\n  {goal.session or NEXT}  {goal.text}" for goal in goals)
-        raise UsageError(f"{len(goals)} sessions have a goal; name one with --for{listed}")
-    if any(not change_goal(state, goal.since, ACTIONS[action]) for goal in goals):
-        return ["the goal is already gone"]
-    return [f"{ACTIONS[action] or 'cleared'}: {goal.text}" for goal in goals]
 
 
 # What is shown

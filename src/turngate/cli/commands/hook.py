@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import sys
 from collections.abc import Iterator
 
@@ -50,8 +49,11 @@ def run(words: list[str]) -> int:
     answers_by_exit_code = "--exit-code" in words
     given_host, given_project, timeout = _read_options([each for each in words if each != "--exit-code"])
     fields, note = read_object_from_stdin()
-    if fields is None:
-        return _explain(note)
+    if fields is None:  # for a person
+        text = "an agent program runs this command as a hook, with the event as JSON on stdin"
+        tell = "`turngate install` adds it to the settings of one; `turngate fire Stop` checks a stop now"
+        print(f"turngate hook: {f'{note}; ' if note else ''}{text}: {tell}", file=sys.stderr)
+        return EXIT_NOT_PASSED
     known = normalize(fields)
     name, event = given_host or recognize(fields), str(known["hook_event_name"])
     os.environ.pop(GATES_BASE, None)  # for `turngate gates run`
@@ -64,7 +66,11 @@ def run(words: list[str]) -> int:
     if by := variable_of_command(name, known.get("session_id")):
         return refuse_command("turngate hook", by)
     if event not in EVENTS or os.environ.get(IN_HOOK):
-        return _ignore(event)
+        why = (
+            f"{IN_HOOK} is set, which is for processes of a hook" if event else "not an event that it answers"
+        )
+        print(f"turngate hook: {why}, so nothing was checked", file=sys.stderr)
+        return 0
     if event == "SessionStart" and known.get("source") != "compact":  # the user has started or resumed it
         forget_record(path)
         record = None
@@ -162,20 +168,6 @@ def _up_to_root(folder: str) -> Iterator[str]:
         folder = "" if is_root else parent
 
 
-def _ignore(event: str) -> int:
-    why = f"{IN_HOOK} is set, which is for processes of a hook" if event else "not an event that it answers"
-    print(f"turngate hook: {why}, so nothing was checked", file=sys.stderr)
-    return 0
-
-
-def _explain(note: str | None) -> int:
-    """Tell a person what this command is for: nothing was on stdin."""
-    text = "an agent program runs this command as a hook, with the event as JSON on stdin"
-    tell = "`turngate install` adds it to the settings of one; `turngate fire Stop` checks a stop now"
-    print(f"turngate hook: {f'{note}; ' if note else ''}{text}: {tell}", file=sys.stderr)
-    return EXIT_NOT_PASSED
-
-
 def _answer_event(
     name: str | None,
     timeout: str | None,
@@ -196,7 +188,7 @@ def _answer_event(
     # lazy: the engine, and all that it needs
     from dataclasses import replace  # noqa: PLC0415
 
-    from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
+    from turngate.cli.console.signals import run_to_end  # noqa: PLC0415
     from turngate.core.events.events import Event  # noqa: PLC0415
     from turngate.core.verdict.hook_run import HookRun  # noqa: PLC0415
     from turngate.engine import ask_hooks  # noqa: PLC0415
@@ -250,11 +242,7 @@ def _answer_event(
                 world.store.record(session, {**entry, "text": f"{program}: {UNKNOWN_HOST}"})
             return stop, world
 
-    ended = run_until_signal(ask(), for_host=True)
-    if isinstance(ended, signal.Signals):
-        print(f"turngate hook: ended by {ended.name} before an answer", file=sys.stderr)
-        return 128 + ended
-    stop, world = ended
+    stop, world = run_to_end(ask(), " before an answer", for_host=True)
     if stop is None:
         return 0
     if stamp and not settings.record_trees:  # otherwise each stop has its tree

@@ -15,22 +15,21 @@ from turngate.cli.console.questions import may_write
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import describe_path, find_project, with_program
-from turngate.cli.review import check_person, review_hooks
+from turngate.cli.review import check_person
 from turngate.cli.review.details import format_file_diff
 from turngate.cli.review.entries import PENDING
 from turngate.core.constants import SCRIPT_FAMILIES, STOP_EVENTS
 from turngate.doctor.hosts.diagnosis import why_rejected
 from turngate.doctor.hosts.files import (
-    HostFile,
     full_path,
     hooks_in,
     read_host_files,
-    reads_file_of,
     why_ignored,
 )
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host, Level
+from turngate.hosts.install import settings_file
 from turngate.hosts.install.editor_settings import EDITORS, agent_entry
 from turngate.hosts.install.hook_command import (
     INSTALL_COMMANDS,
@@ -39,27 +38,12 @@ from turngate.hosts.install.hook_command import (
     is_short_lived,
     this_program,
 )
-from turngate.hosts.install.settings_file import (
-    UNCHANGED,
-    Change,
-    ChangedMeanwhile,
-    InstallRecord,
-    check_owner,
-    make_folders,
-    plan_install,
-    plan_uninstall,
-    read_record,
-    read_settings_text,
-    record_path,
-    remove_folders,
-    remove_record,
-    replace_settings_text,
-    write_record,
-)
 from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
+from turngate.project.checkouts import find_top
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
 from turngate.state.paths import state_folder
+from turngate.trust.review import review_project
 
 _NAMES = f"{', '.join(HOSTS)}; an editor: {', '.join(EDITORS)}"
 _EXIT_CODES = f"""1   not written: the answer was no
@@ -146,7 +130,7 @@ class Place:
     project: str | None  # the folder of the project that the current folder is in
 
     def text(self) -> str | None:
-        return read_settings_text(self.path)
+        return settings_file.read_settings_text(self.path)
 
 
 MAX_RETRIES = 20  # with --yes, if other processes change the file again and again
@@ -156,7 +140,12 @@ def run(options: argparse.Namespace) -> int:
     if options.host is None:
         if options.uninstall or options.level:
             raise UsageError("which host? `turngate install` lists them")
-        return _list()
+        project, width = enclosing_project(), max(len(name) for name in HOSTS)
+        for host in HOSTS.values():
+            places = [place.shown for place in all_places(host, project) if has_line(place)]
+            print(f"{host.name.ljust(width)}  {', '.join(places) or '-'}")
+        print("→ `turngate install HOST` lets a host run Turngate, `turngate uninstall HOST` removes it")
+        return 0
     if options.agent and options.host not in EDITORS:
         raise UsageError(f"--agent is for an editor: {', '.join(EDITORS)}")
     place = find_place({**HOSTS, **EDITORS}[options.host], options.level)
@@ -165,22 +154,9 @@ def run(options: argparse.Namespace) -> int:
         place = next(installed, place)
     act = _uninstall if options.uninstall else _install
     for _ in range(MAX_RETRIES if options.yes else 0):
-        with contextlib.suppress(ChangedMeanwhile):
+        with contextlib.suppress(settings_file.ChangedMeanwhile):
             return act(place, options)
     return act(place, options)
-
-
-# List
-
-
-def _list() -> int:
-    project = enclosing_project()
-    width = max(len(name) for name in HOSTS)
-    for host in HOSTS.values():
-        places = [place.shown for place in all_places(host, project) if has_line(place)]
-        print(f"{host.name.ljust(width)}  {', '.join(places) or '-'}")
-    print("→ `turngate install HOST` lets a host run Turngate, `turngate uninstall HOST` removes it")
-    return 0
 
 
 # Install
@@ -188,20 +164,20 @@ def _list() -> int:
 
 def _install(place: Place, options: argparse.Namespace) -> int:
     if why := why_ignored(place.host, place.path, place.shown):
-        raise UsageError(f"{why}; {place.host.how_to_be_read}; {UNCHANGED}")
+        raise UsageError(f"{why}; {place.host.how_to_be_read}; {settings_file.UNCHANGED}")
     program = this_program(sys.argv[0], sys.executable)
-    record_file = record_path(state_folder(), place.path)
+    record_file = settings_file.record_path(state_folder(), place.path)
     try:
         entries = _entries(place, program, options.agent)
-        record = read_record(record_file)
+        record = settings_file.read_record(record_file)
         host = place.host
-        change = plan_install(place.text(), entries, host.new_file, record, host.file_format)
+        change = settings_file.plan_install(place.text(), entries, host.new_file, record, host.file_format)
     except UnsuitableSettings as error:
-        raise _unsuitable(place, error) from None
+        raise UsageError(f"{place.shown}: {error}; {settings_file.UNCHANGED}") from None
     if not change.is_needed:
         print(f"already installed in {place.shown}", *next_steps(place), sep="\n")
         return 0
-    check_owner(place.path)
+    settings_file.check_owner(place.path)
     is_new = "" if change.before is not None else ", which does not exist yet"
     what = "" if place.host.name in EDITORS else "`turngate hook` at "
     print(f"{place.host.title}: {what}{', '.join(entries)}, in {place.shown}{is_new}")
@@ -224,12 +200,12 @@ def _entries(place: Place, program: str, agent: str | None) -> Mapping[str, Mapp
     raise UsageError(f"which agent? For example: {example}")
 
 
-def _unsuitable(place: Place, error: UnsuitableSettings) -> UsageError:
-    return UsageError(f"{place.shown}: {error}; {UNCHANGED}")
-
-
 def _show_and_ask(
-    place: Place, change: Change, options: argparse.Namespace, question: str, warnings: Iterable[str] = ()
+    place: Place,
+    change: settings_file.Change,
+    options: argparse.Namespace,
+    question: str,
+    warnings: Iterable[str] = (),
 ) -> bool:
     """Print the difference and the warnings, and return whether to write it."""
     if os.path.islink(place.path):
@@ -244,21 +220,21 @@ def _show_and_ask(
     return may_write(question, options)
 
 
-def _write(place: Place, change: Change, record_file: str) -> bool:
+def _write(place: Place, change: settings_file.Change, record_file: str) -> bool:
     """Write the settings, and before them what is needed to undo it. Report an error, and leave nothing behind."""
     folders: list[str] = []
 
     def keep_record() -> None:
         if record := change.record:
             made = (*record.folders, *folders)
-            kept = InstallRecord(record.before, record.after, record.created, made)
-            write_record(record_file, kept, place.path)
+            kept = settings_file.InstallRecord(record.before, record.after, record.created, made)
+            settings_file.write_record(record_file, kept, place.path)
 
     try:
-        folders += make_folders(place.path)
-        replace_settings_text(place.path, change.before, change.after, prepare=keep_record)
+        folders += settings_file.make_folders(place.path)
+        settings_file.replace_settings_text(place.path, change.before, change.after, prepare=keep_record)
     except (OSError, UsageError) as error:
-        remove_folders(folders)
+        settings_file.remove_folders(folders)
         if not isinstance(error, OSError):
             raise
         _report(record_file if error.filename == record_file else place.shown, error)
@@ -267,35 +243,38 @@ def _write(place: Place, change: Change, record_file: str) -> bool:
 
 
 def _report(path: str, error: OSError) -> None:
-    print(f"turngate: {path} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
+    print(f"turngate: {path} cannot be written: {error.strerror}; {settings_file.UNCHANGED}", file=sys.stderr)
 
 
 # Uninstall
 
 
 def _uninstall(place: Place, options: argparse.Namespace) -> int:
-    record_file = record_path(state_folder(), place.path)
-    record = read_record(record_file)
+    record_file = settings_file.record_path(state_folder(), place.path)
+    record = settings_file.read_record(record_file)
     try:
-        change = plan_uninstall(place.text(), place.host.new_file, record, place.host.file_format)
+        change = settings_file.plan_uninstall(
+            place.text(), place.host.new_file, record, place.host.file_format
+        )
     except UnsuitableSettings as error:
-        raise _unsuitable(place, error) from None
+        raise UsageError(f"{place.shown}: {error}; {settings_file.UNCHANGED}") from None
     if not change.is_needed:
         print(f"not installed in {place.shown}", *_elsewhere(place), sep="\n")
         return 0
     if not options.dry_run:
         check_person(os.environ, does="removes Turngate")
-    check_owner(place.path)
+    settings_file.check_owner(place.path)
     if not _show_and_ask(place, change, options, f"remove it from {place.shown}?"):
         return 0 if options.dry_run else EXIT_PROBLEMS
     try:
-        replace_settings_text(place.path, change.before, change.after)
+        settings_file.replace_settings_text(place.path, change.before, change.after)
     except OSError as error:
         _report(place.shown, error)
         return EXIT_IO_ERROR
-    remove_record(record_file)
+    with contextlib.suppress(OSError):
+        os.unlink(record_file)
     if change.after is None and record:
-        remove_folders(list(record.folders))
+        settings_file.remove_folders(list(record.folders))
     removed = f"removed from {place.shown}" if change.after is not None else f"removed {place.shown}"
     print(removed, *_elsewhere(place), sep="\n")
     return 0
@@ -342,12 +321,8 @@ def enclosing_project() -> str | None:
         and real_path(found) != _home()
     ):
         return found
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
-    return None if f"{_home()}/".startswith(f"{real_path(folder).rstrip('/')}/") else folder
+    top = find_top(folder, LOCAL)
+    return None if f"{_home()}/".startswith(f"{real_path(top).rstrip('/')}/") else top
 
 
 def _current_folder() -> str:
@@ -378,10 +353,20 @@ def has_line(place: Place) -> bool:
 
 def warnings_before(place: Place, program: str) -> Iterator[str]:
     """Yield where the line is already, so that a host would run it twice at a stop, and why it may not run at all."""
+    folder = place.project or os.getcwd()
     for host in HOSTS.values():
-        if reads_file_of(host, place.host, place.level):
-            yield from (_runs_twice(host, file, place) for file in _other_files(host, place))
-    for file in read_host_files(place.host, place.project or os.getcwd(), os.environ):
+        reads_it = host is place.host or place.level in host.reads_files_of.get(place.host.name, ())
+        for file in read_host_files(host, folder, os.environ) if reads_it else ():
+            # A file that hosts share is named for its own host.
+            is_other = real_path(file.path) != real_path(place.path) and host in (place.host, file.owner)
+            if is_other and any(hook.is_turngate for hook in hooks_in(file)):
+                is_installed = host is file.owner and file.name == host.files[file.level]
+                how = f"; `turngate uninstall {host.name} --{file.level}` removes that one"
+                yield (
+                    f"{host.title} already has the line in {file.name}: with one in {place.shown} too, "
+                    f"it runs Turngate twice at a stop{how if is_installed else ''}"
+                )
+    for file in read_host_files(place.host, folder, os.environ):
         if real_path(file.path) == real_path(place.path) and (why := why_rejected(file, place.host)):
             yield f"{place.host.title} rejects {place.shown} as it is, and runs no hook in it: {why}"
     if place.level == "project" and shutil.which("turngate") is None:
@@ -392,23 +377,6 @@ def warnings_before(place: Place, program: str) -> Iterator[str]:
     if place.level == "user" and is_short_lived(program, tempfile.gettempdir()):
         hint = f"install Turngate for good ({INSTALL_COMMANDS}) and run this again"
         yield f"{program} is in a cache or a temporary folder and may disappear; {hint}"
-
-
-def _other_files(host: Host, place: Place) -> Iterator[HostFile]:
-    """Yield the other files with the line that a host reads; those that it shares are named for their own host."""
-    for file in read_host_files(host, place.project or os.getcwd(), os.environ):
-        is_other = real_path(file.path) != real_path(place.path)
-        if is_other and host in (place.host, file.owner) and any(hook.is_turngate for hook in hooks_in(file)):
-            yield file
-
-
-def _runs_twice(host: Host, file: HostFile, place: Place) -> str:
-    is_installed = host is file.owner and file.name == host.files[file.level]
-    remedy = f"; `turngate uninstall {host.name} --{file.level}` removes that one" if is_installed else ""
-    return (
-        f"{host.title} already has the line in {file.name}: with one in {place.shown} too, "
-        f"it runs Turngate twice at a stop{remedy}"
-    )
 
 
 def next_steps(place: Place) -> Iterator[str]:
@@ -435,7 +403,7 @@ def _next_steps(place: Place) -> Iterator[str]:
 
 
 def _project_steps(project: str) -> Iterator[str]:
-    review = review_hooks(project, dialect="turngate", files=LOCAL)
+    review = review_project(project, dialect="turngate", files=LOCAL)
     own = [hook for hook in review.hooks if hook.rule.family != "claude"]  # the host itself runs those
     if not any(hook.rule.event in STOP_EVENTS for hook in own):
         yield "→ this project has no hooks for a stop yet: `turngate init` writes gates for its checks"

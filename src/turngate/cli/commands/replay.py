@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
 from turngate.cli.console.conversation_text import counted, format_time, label_style
 from turngate.cli.console.progress import show_if_slow
-from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.signals import run_to_end
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.recorded_sessions import find_session
@@ -19,9 +18,8 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line, strip_controls, truncate
 from turngate.core.verdict.hook_run import OUTCOME_LABELS, HookRun, outcome, run_message
-from turngate.doctor.past_stops import is_local
+from turngate.doctor.past_stops import ReplayCopy, is_local
 from turngate.doctor.proof.project_copy import copy_project
-from turngate.doctor.replay import ReplayCopy
 from turngate.errors import UsageError
 from turngate.gates.recorded_trees import KEPT_DAYS, NoTree
 from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops
@@ -75,19 +73,13 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"the files of stop {options.number} of session {session} were not recorded; {known}"
         )
-    project, what = (
-        os.path.abspath(options.project or stop["project"]),
-        f"stop {options.number} of session {session}",
-    )
+    project = os.path.abspath(options.project or stop["project"])
+    what = f"stop {options.number} of session {session}"
     try:
-        found = _replay(stop, project, options.gates)
+        runs, left_out = _replay(stop, project, options.gates)
     except NoTree as error:
         print(f"the files of {what} cannot be checked out: {error}", file=sys.stderr)
         return EXIT_NOT_ENFORCED
-    if isinstance(found, signal.Signals):
-        print(f"turngate: ended by {found.name}; the copy of the project is removed", file=sys.stderr)
-        return 128 + found
-    runs, left_out = found
     then = stop["tree"]["outcomes"]
     gates = [_compare(run, then) for run in runs]
     others = [] if options.gates else [name for name in then if name not in {each["gate"] for each in gates}]
@@ -106,9 +98,7 @@ def run(options: argparse.Namespace) -> int:
 _ANSWERS = ("allow", "block", "advise", "halt", "would_block")
 
 
-def _replay(
-    stop: Record, project: str, names: Sequence[str]
-) -> tuple[tuple[HookRun, ...], tuple[str, ...]] | signal.Signals:
+def _replay(stop: Record, project: str, names: Sequence[str]) -> tuple[tuple[HookRun, ...], tuple[str, ...]]:
     """Run the gates in a copy, which is removed in every case. Raises NoTree."""
     if not os.path.isdir(project):
         raise NoTree(f"there is no folder {project}; --project names another checkout of its repository")
@@ -116,7 +106,8 @@ def _replay(
     rules = _choose(settings, stop["event"], names)
     try:
         with show_if_slow("running the gates in a copy of the project"), copy_project(project) as copy:
-            return run_until_signal(ReplayCopy(project, copy, settings).ask(stop, rules))
+            work = ReplayCopy(project, copy, settings).ask(stop, rules)
+            return run_to_end(work, "; the copy of the project is removed")
     except OSError as error:
         raise NoTree(f"the project cannot be copied: {error.strerror or error}") from error
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, Parser
+from turngate.cli.arguments import EXIT_CODES_OF_OUTPUT, Parser
 
 SCHEMA_NAMES = ["settings", "input", "output"]
 
@@ -18,10 +18,7 @@ Examples:
                                                     editor completes and checks that file
   turngate schema output                            what a hook can answer with
 
-Exit codes:
-  0   printed
-  {EXIT_USAGE}
-  {EXIT_ERRORS}"""
+{EXIT_CODES_OF_OUTPUT}"""
     parser.add_argument(
         "name", nargs="?", choices=SCHEMA_NAMES, metavar="NAME", help="settings, input or output"
     )

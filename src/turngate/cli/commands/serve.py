@@ -28,6 +28,7 @@ from turngate.state.paths import state_folder
 
 PENDING_S = 10  # so long, the hooks that wait for approval are not looked up again
 MAX_PORT = 65535
+PRINTED = "open {}\n(Ctrl-C ends the server)"
 
 
 def declare(parser: Parser) -> None:
@@ -64,9 +65,22 @@ def run(options: argparse.Namespace) -> int:
         if options.html is not None:
             with show_if_slow("reading the journals"):
                 list(views.history.refresh())
-                _write(options.html, make_file(views))
+                page, path = make_file(views), options.html
+            if path == "-":
+                print(page)
+                return 0
+            try:
+                with open(
+                    path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)
+                ) as file:
+                    file.write(page)
+            except OSError as error:
+                raise UsageError(f"--html {path}: {error.strerror}") from None
+            print(f"written   {path}", file=sys.stderr)
             return 0
-        ended = run_until_signal(Server(views).run(options.port, _print_address))
+        ended = run_until_signal(
+            Server(views).run(options.port, lambda url: print(PRINTED.format(url), flush=True))
+        )
     return 0 if ended is signal.SIGINT else 128 + int(ended or 0)
 
 
@@ -81,32 +95,8 @@ def _views(options: argparse.Namespace) -> Iterator[Views]:
         return
     project = recorded_project(options.project) if options.project else project_folder(None)
     shown = None if options.all else project
-    yield Views(History(state_folder(), shown), _pending, _subagents, shown)
-
-
-def _print_address(address: str) -> None:
-    print(f"open {address}\n(Ctrl-C ends the server)", flush=True)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _write(path: str, page: str) -> None:
-    if path == "-":
-        print(page)
-        return
-    try:
-        with open(path, "w", encoding="utf-8", opener=_open_private) as file:
-            file.write(page)
-    except OSError as error:
-        raise UsageError(f"--html {path}: {error.strerror}") from None
-    print(f"written   {path}", file=sys.stderr)
-
-
-def _pending(project: str) -> tuple[str, ...]:
-    """Return the hooks of a project on this machine that wait for approval."""
-    return _read_pending(project, int(time.time() / PENDING_S))
+    pending = lambda each: _read_pending(each, int(time.time() / PENDING_S))  # noqa: E731
+    yield Views(History(state_folder(), shown), pending, _subagents, shown)
 
 
 @functools.lru_cache(maxsize=64)

@@ -97,25 +97,17 @@ def _read_all() -> list[ListedSession]:
     history = load_history()
     with show_if_slow("reading the sessions"):
         own = {each.session_id: each for each in list_sessions(state_folder())}
-    found = [
-        ListedSession(
-            name,
-            each.changed,
-            each.size,
-            OWN_HOST,
-            each.project,
-            *((seen.gates, seen.results[-1] if seen.results else "") if seen else ((), "")),
-            each.first,
-            each.path,
-        )
-        for name, each in own.items()
-        for seen in [history.sessions.get(name)]
-    ]
-    for name, seen in history.sessions.items():
-        if name not in own:
-            result = seen.results[-1] if seen.results else ""
-            about = (seen.host, seen.project, seen.gates, result, seen.title)
-            found.append(ListedSession(name, seen.last, 0, *about, ""))
+    found = []
+    for name in {**own, **history.sessions}:
+        each, seen = own.get(name), history.sessions.get(name)
+        gates, result = (seen.gates, seen.results[-1] if seen.results else "") if seen else ((), "")
+        if each:
+            about = (each.changed, each.size, OWN_HOST, each.project, gates, result, each.first, each.path)
+            found.append(ListedSession(name, *about))
+        elif seen:
+            found.append(
+                ListedSession(name, seen.last, 0, seen.host, seen.project, gates, result, seen.title, "")
+            )
     return sorted(found, key=lambda session: -session.changed)
 
 
@@ -149,46 +141,37 @@ def format_sessions(sessions: Sequence[ListedSession]) -> list[str]:
 
 
 def _table(sessions: Sequence[ListedSession], id_chars: int, cell_chars: int) -> Iterator[str]:
+    home, projects = os.path.expanduser("~"), list[str]()
+    for each in sessions:
+        path = each.project
+        is_below = path == home or path.startswith(f"{home}{os.sep}")
+        text = printable("~" + path[len(home) :] if is_below else path)
+        projects.append(text if len(text) <= cell_chars else "…" + text[len(text) - cell_chars + 1 :])
     columns = [
         ("CHANGED", [format_time(each.changed, "%Y-%m-%d %H:%M") for each in sessions]),
         ("ID", [each.session_id[:id_chars] for each in sessions]),
         ("HOST", [each.host for each in sessions]),
         ("RESULT", [each.result for each in sessions]),
-        ("PROJECT", [_truncate_left(printable(_below_home(each.project)), cell_chars) for each in sessions]),
+        ("PROJECT", projects),
         ("GATES", [truncate(printable(", ".join(each.gates)), cell_chars) for each in sessions]),
         ("ABOUT", [truncate(printable(each.first), cell_chars) for each in sessions]),
     ]
     return format_table([column for column in columns if any(column[1])], left=len(columns))
 
 
-def _truncate_left(text: str, limit: int) -> str:
-    return text if len(text) <= limit else "…" + text[len(text) - limit + 1 :]
-
-
-def _below_home(path: str) -> str:
-    home = os.path.expanduser("~")
-    return "~" + path[len(home) :] if path == home or path.startswith(f"{home}{os.sep}") else path
-
-
-def _retention_days(project: str) -> float:
-    """Return how long sessions are kept. A project, whose sessions are not the only ones, can only keep them longer."""
-    read = load_layers(project, dialect="turngate", files=LOCAL)
-    others = tuple(layer for layer in read.layers if layer.level not in ("project", "local"))
-    return max(each.merge().retention_days for each in (read, replace(read, layers=others)))
-
-
 def _prune(days: float | None) -> None:
     if days is None:
-        days = _retention_days(project_folder(None))
+        # A project, whose sessions are not the only ones, can only keep them longer.
+        read = load_layers(project_folder(None), dialect="turngate", files=LOCAL)
+        others = tuple(layer for layer in read.layers if layer.level not in ("project", "local"))
+        days = max(each.merge().retention_days for each in (read, replace(read, layers=others)))
     with show_if_slow("removing old sessions"):
         listed = {session.session_id for session in list_sessions(state_folder())}
         removed = prune_sessions(state_folder(), days)
     sessions = sum(name in listed for name in removed)
     journals = len(removed) - sessions
-    rest = (
-        f", and {counted(journals, 'journal')} of hooks that ran without a conversation" if journals else ""
-    )
-    print(f"removed {counted(sessions, 'session')} older than {days:g} days{rest}")
+    without = f", and {counted(journals, 'journal')} of hooks that ran without a conversation"
+    print(f"removed {counted(sessions, 'session')} older than {days:g} days{without if journals else ''}")
 
 
 def _show(session_id: str | None) -> None:

@@ -5,10 +5,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from turngate.cli.arguments import EXIT_ERRORS, LISTED_PROJECT_HINT, Parser, add_json_option
+from turngate.cli.arguments import EXIT_CODES_OF_OUTPUT, LISTED_PROJECT_HINT, Parser, add_json_option
 from turngate.cli.console.conversation_text import counted, format_dollars, format_table
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
@@ -45,10 +45,7 @@ Examples:
   turngate stats tests lint       only these gates
   turngate stats --json           for a program, with the numbers of each week
 
-Exit codes:
-  0   printed
-  64  wrong usage
-  {EXIT_ERRORS}"""
+{EXIT_CODES_OF_OUTPUT}"""
     parser.ssh_hint = LISTED_PROJECT_HINT
     add = parser.add_argument
     add("gates", nargs="*", metavar="GATE", help="only these gates or hooks, by name")
@@ -64,8 +61,12 @@ def run(options: argparse.Namespace) -> int:
     since = time.time() - seconds_of(options.since)
     here = recorded_project if options.project else project_folder
     project = None if options.all else here(options.project)
-    with show_if_slow("reading the journals"):
-        counts = list(_count_sessions(since, project))
+    counts = list[tuple[Days, int]]()
+    with show_if_slow("reading the journals"), os_errors_as_usage_errors(state_folder()):
+        for folder in journal_folders(state_folder()):
+            journal = read_journal(folder, since)
+            records = (each for each in journal.records if project in (None, each.get("project")))
+            counts.append((count_days(records), journal.damaged))
         stats = merge_days([days for days, _ in counts], sum(damaged for _, damaged in counts))
     rows = stats["gates"]
     if unknown := [name for name in options.gates if name not in {row["gate"] for row in rows}]:
@@ -77,7 +78,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"project": project, **stats}, indent=2))
         return 0
     if stats["stops"]:
-        print("\n".join((_summary(stats, where), *(["", *_table(shown)] if shown else []))))
+        cells = [(heading, [show(row[key]) for row in shown]) for heading, key, show in COLUMNS]
+        table = format_table([column for column in cells if any(column[1])]) if shown else ()
+        print("\n".join((_summary(stats, where), *([""] if shown else []), *table)))
     else:
         print(
             f"no agent has stopped{where} in the last {options.since}; `turngate doctor` says whether one would be checked"
@@ -95,14 +98,6 @@ def seconds_of(given: str) -> float:
             f"--since {given}: expected a number of hours, days or weeks, such as 12h, 30d or 4w"
         )
     return int(found[1]) * SECONDS[found[2]]
-
-
-def _count_sessions(since: float, project: str | None) -> Iterator[tuple[Days, int]]:
-    with os_errors_as_usage_errors(state_folder()):
-        for folder in journal_folders(state_folder()):
-            journal = read_journal(folder, since)
-            records = (each for each in journal.records if project in (None, each.get("project")))
-            yield count_days(records), journal.damaged
 
 
 # The text
@@ -126,14 +121,6 @@ def _duration(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def _dollars(cost: float | None) -> str:
-    return "" if cost is None else format_dollars(cost)
-
-
-def _name(gate: str) -> str:
-    return truncate(one_line(strip_controls(gate)), MAX_GATE_CHARS)
-
-
 def _plot(weeks: Mapping[str, Mapping[str, int]]) -> str:
     """Return one bar for each week up to now; the highest is that of the week with most blocks."""
     back = range(MAX_WEEKS - 1, -1, -1)
@@ -145,7 +132,7 @@ def _plot(weeks: Mapping[str, Mapping[str, int]]) -> str:
 
 # The heading of each column, the value of a row, and what is shown of it.
 COLUMNS: Sequence[tuple[str, str, Callable[[Any], str]]] = (
-    ("GATE", "gate", _name),
+    ("GATE", "gate", lambda gate: truncate(one_line(strip_controls(gate)), MAX_GATE_CHARS)),
     ("RUNS", "runs", str),
     ("PASSED", "passed", str),
     ("BLOCKED", "blocked", str),
@@ -157,11 +144,6 @@ COLUMNS: Sequence[tuple[str, str, Callable[[Any], str]]] = (
     ("MEDIAN", "median_seconds", _duration),
     ("95 %", "p95_seconds", _duration),
     ("TOKENS", "tokens", _number),
-    ("COST", "cost_usd", _dollars),
+    ("COST", "cost_usd", lambda cost: "" if cost is None else format_dollars(cost)),
     ("BLOCKED PER WEEK", "weeks", _plot),
 )
-
-
-def _table(rows: Sequence[Row]) -> Iterator[str]:
-    cells = [(heading, [shown(row[key]) for row in rows]) for heading, key, shown in COLUMNS]
-    return format_table([column for column in cells if any(column[1])])

@@ -13,14 +13,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, PROJECT_HELP, Parser, add_json_option
 from turngate.cli.commands.check import find_all_problems
 from turngate.cli.commands.goal import goal_line, goals_json
-from turngate.cli.console.conversation_text import (
-    counted,
-    first_line,
-    flat,
-    format_time,
-    label_style,
-    outcome_label,
-)
+from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
 from turngate.cli.project import project_folder, with_place
@@ -66,8 +59,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({**asdict(status), "next": next_step}, indent=2))
         return 0
-    for heading, lines in _sections(status):
-        _print_section(heading, lines)
+    for heading, rows in _sections(status):
+        print(paint(fmt.flat(heading), "bold"))
+        width = max((len(shown_key(name)) for name, _, _ in rows), default=0)
+        for name, text, style in rows:
+            print(f"  {shown_key(name):<{width}}  {paint(fmt.flat(text), style)}")
     print(f"Next: {next_step}")
     return 0
 
@@ -141,14 +137,9 @@ def _hosts(project: str) -> Iterator[HostStatus]:
         stops = [line for line in lines if line.hook.our_event == "Stop"]
         worst = next((line.findings[0] for line in stops if line.findings), None)
         why = worst.message if worst else next(iter(unread), None)
-        in_project_only = all(line.hook.file.level == "project" for line in stops)
-        if (
-            why is None
-            and stops
-            and in_project_only
-            and is_inside(os.getcwd(), project)
-            and os.getcwd() != project
-        ):
+        is_below = is_inside(os.getcwd(), project) and os.getcwd() != project
+        in_project_only = stops and all(line.hook.file.level == "project" for line in stops)
+        if why is None and in_project_only and is_below:
             why = "an agent that starts in this subfolder may not read it"
         yield HostStatus(host.name, host.title, files, diagnosis.runs_turngate, why)
 
@@ -195,7 +186,7 @@ def _sections(status: Status) -> Iterator[tuple[str, list[tuple[str, str, str]]]
     others += [(key, "was approved, but is no longer configured", "alert") for key in status.gone]
     if others:
         yield "Other hooks", others
-    counts = [counted(n, name) for name in ("error", "warning") if (n := status.problems.get(name))]
+    counts = [fmt.counted(n, name) for name in ("error", "warning") if (n := status.problems.get(name))]
     if counts:
         hint = with_place("`turngate check` lists them", status.project)
         yield "Settings", [("problems", f"{', '.join(counts)}; {hint}", "alert")]
@@ -218,16 +209,9 @@ def _gate_text(gate: GateStatus) -> tuple[str, str]:
     if gate.last is None:
         return "has not run yet", "dim"
     minutes = "%Y-%m-%d %H:%M"
-    label = outcome_label(gate.last.outcome)
-    text = f"{label} {format_time(gate.last.time, minutes)}"
+    label = fmt.outcome_label(gate.last.outcome)
+    text = f"{label} {fmt.format_time(gate.last.time, minutes)}"
     if gate.last.outcome != "allow":
-        text += f": {first_line(gate.last.reason)}" if gate.last.reason else ""
-        text += f"; last passed {format_time(gate.passed, minutes)}" if gate.passed else "; never passed"
-    return text, label_style(label)
-
-
-def _print_section(heading: str, rows: list[tuple[str, str, str]]) -> None:
-    print(paint(flat(heading), "bold"))
-    width = max((len(shown_key(name)) for name, _, _ in rows), default=0)
-    for name, text, style in rows:
-        print(f"  {shown_key(name):<{width}}  {paint(flat(text), style)}")
+        text += f": {fmt.first_line(gate.last.reason)}" if gate.last.reason else ""
+        text += f"; last passed {fmt.format_time(gate.passed, minutes)}" if gate.passed else "; never passed"
+    return text, fmt.label_style(label)

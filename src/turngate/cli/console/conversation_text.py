@@ -205,17 +205,12 @@ def format_hook_end(event: HookFinished, settings: Settings) -> str:
     return f"  hook {strip_controls(quote_name(event.hook))}: {text} ({event.seconds:.1f} s)"
 
 
-def format_continuation(prompt: str, count: int, limit: int | None, prefix: str) -> str:
-    text = hanging(prompt.replace(prefix, "").strip())
-    return f"hook blocked the stop (continuation {_count_of(count, limit)}): {text}"
-
-
 def format_redirect(label: str, reason: str, count: int, limit: int | None) -> str:
     text = hanging(reason.strip())
-    return f"subagent {strip_controls(label)} redirected ({_count_of(count, limit)}): {text}"
+    return f"subagent {strip_controls(label)} redirected ({count_of(count, limit)}): {text}"
 
 
-def _count_of(count: int, limit: int | None) -> str:
+def count_of(count: int, limit: int | None) -> str:
     return str(count) if limit is None else f"{count} of {limit}"
 
 

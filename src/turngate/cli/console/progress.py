@@ -94,7 +94,16 @@ def show_if_slow(text: str | Callable[[], str]) -> Iterator[None]:
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_count_seconds, args=(text, done), daemon=True)
+
+    def count_seconds() -> None:
+        seconds = 0
+        while not done.wait(UPDATE_INTERVAL_S):
+            seconds += 1
+            _rewrite_line(f"{text if isinstance(text, str) else text()} … {seconds} s")
+        if seconds:
+            _clear_line()
+
+    thread = threading.Thread(target=count_seconds, daemon=True)
     thread.start()
     try:
         yield
@@ -106,15 +115,6 @@ def show_if_slow(text: str | Callable[[], str]) -> Iterator[None]:
 def print_above_progress(text: str) -> None:
     """Print a line on stderr; the line of `show_if_slow`, if there is one, is written again below it."""
     print((CLEAR_LINE if _can_rewrite_lines() else "") + text, file=sys.stderr, flush=True)
-
-
-def _count_seconds(text: str | Callable[[], str], done: threading.Event) -> None:
-    seconds = 0
-    while not done.wait(UPDATE_INTERVAL_S):
-        seconds += 1
-        _rewrite_line(f"{text if isinstance(text, str) else text()} … {seconds} s")
-    if seconds:
-        _clear_line()
 
 
 def _rewrite_line(text: str, further: str = "") -> None:

@@ -39,7 +39,10 @@ def confirm(question: str) -> bool:
     tty.setcbreak(0, termios.TCSAFLUSH)  # what was typed before is not an answer
     try:
         print(paint(f"{question} [y]es, [n]o ", "bold"), end="", flush=True)
-        answer = _read_answer()
+        # Enter, Escape, Ctrl-D and the end of the input are no; other keys are no answer.
+        while (key := os.read(0, 1)) not in b"yYnN\r\n\x1b\x04":
+            pass
+        answer = key in (b"y", b"Y")
     finally:
         termios.tcsetattr(0, termios.TCSAFLUSH, before)
     print("yes" if answer else "no")
@@ -58,14 +61,6 @@ def may_write(question: str, options: argparse.Namespace) -> bool:
     if confirm(question):
         return True
     print("nothing was written")
-    return False
-
-
-def _read_answer() -> bool:
-    """Wait for a key that is an answer. Enter, Escape, Ctrl-D and the end of the input are no."""
-    while key := os.read(0, 1):
-        if key in b"yYnN\r\n\x1b\x04":
-            return key in b"yY"
     return False
 
 

@@ -7,6 +7,8 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from turngate.cli.main import EndedBySignal
+
 T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -107,3 +109,11 @@ def run_until_signal(work: Coroutine[Any, Any, T], *, for_host: bool = False) ->
             return caught[0]
 
     return run_loop(supervise(), cancel, for_host=for_host)
+
+
+def run_to_end(work: Coroutine[Any, Any, T], then: str, *, for_host: bool = False) -> T:
+    """Return the result of `work`. Raises EndedBySignal, whose message ends with `then`."""
+    ended = run_until_signal(work, for_host=for_host)
+    if isinstance(ended, signal.Signals):
+        raise EndedBySignal(ended.name, ended, then)
+    return ended

@@ -1,8 +1,9 @@
 """What a tool call changes and prints, for a person: differences with line numbers, and folded output."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Any
 
 from turngate.agent.tools.files import replace_text
@@ -100,14 +101,11 @@ def _lines(text: str, other: str) -> list[str]:
     return lines
 
 
-def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+def _differences(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int, int]]:
     """Yield where lines differ, as positions in both; what is the same at both ends is not compared."""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    ends = zip(reversed(old[head:]), reversed(new[head:]), strict=False)
+    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     old_part, new_part = old[head : len(old) - tail], new[head : len(new) - tail]
     if len(old_part) * len(new_part) > MAX_COMPARED:
         yield head, len(old) - tail, head, len(new) - tail

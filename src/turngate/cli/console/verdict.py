@@ -5,19 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from turngate.cli.console.conversation_text import (
-    LABEL_WIDTH,
-    NOT_ENFORCED,
-    NOT_LOADED,
-    counted,
-    flat,
-    format_waiting,
-    hanging,
-    headline_style,
-    label_style,
-    outcome_label,
-    warning_style,
-)
+from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED, EXIT_WAITING
@@ -44,7 +32,7 @@ async def ask_with_progress(event: Event, settings: Settings, world: World) -> V
     running: list[str] = []
 
     def watch(rule: Rule, run: HookRun | None) -> None:
-        name = format_waiting(label(rule.hook), settings.timeout_of(rule))
+        name = fmt.format_waiting(label(rule.hook), settings.timeout_of(rule))
         if run is None:
             running.append(name)
         else:
@@ -95,14 +83,14 @@ def print_verdict(
     `location` is that of the project, for hints.
     """
     not_loaded = has_unloaded_hooks(settings, event.name)
-    headline = hanging(verdict_headline(verdict, event.name, not_loaded=not_loaded))
-    print(paint(f"{event.name}: {headline}", headline_style(headline)))
+    headline = fmt.hanging(verdict_headline(verdict, event.name, not_loaded=not_loaded))
+    print(paint(f"{event.name}: {headline}", fmt.headline_style(headline)))
     for run in verdict.runs:
         print(_row(run, settings))
     if not verdict.runs:
         print(f"  {why_none}")
     if hint := _matcher_hint(verdict, event):
-        print(f"  → {flat(hint)}")
+        print(f"  → {fmt.flat(hint)}")
     if isinstance(verdict, Continue):
         print("Sent to the agent:" if event.name in STOP_EVENTS else "Reason:")
         print(indent(verdict.prompt))
@@ -110,17 +98,17 @@ def print_verdict(
         print("Added as context:")
         print(indent(context))
     for notice in notices(verdict.runs):
-        print(f"Hook message: {hanging(notice)}")
+        print(f"Hook message: {fmt.hanging(notice)}")
     hinted = [(str(problem), problem.hint) for problem in problems_for(event.name, settings)]
     warnings = [*_misspelled(fields), *hinted, *((text, None) for text in trouble)]
     for warning, hint in (*warnings, *warnings_with_hints(verdict.runs, settings.dialect)):
-        print_warning(warning, hint and with_place(hint, location), warning_style(warning))
+        print_warning(warning, hint and with_place(hint, location), fmt.warning_style(warning))
 
 
 def print_warning(text: str, hint: str | None, style: str = "alert") -> None:
-    print(paint(f"! {hanging(text)}", style, sys.stderr), file=sys.stderr)
+    print(paint(f"! {fmt.hanging(text)}", style, sys.stderr), file=sys.stderr)
     if hint:
-        print(f"  → {flat(hint)}", file=sys.stderr)
+        print(f"  → {fmt.flat(hint)}", file=sys.stderr)
 
 
 def _matcher_hint(verdict: Verdict, event: Event) -> str | None:
@@ -154,8 +142,8 @@ def verdict_headline(verdict: Verdict, event: str, *, not_loaded: bool) -> str:
     if question := _question(verdict, event):
         headline = f"{question.behavior}{f': {one_line(question.reason)}' if question.reason else ''}"
     if verdict.unenforced:
-        headline += f", {counted(len(verdict.unenforced), 'gate')} {NOT_ENFORCED}"
-    return f"{headline}, {NOT_LOADED}" if not_loaded else headline
+        headline += f", {fmt.counted(len(verdict.unenforced), 'gate')} {fmt.NOT_ENFORCED}"
+    return f"{headline}, {fmt.NOT_LOADED}" if not_loaded else headline
 
 
 def _row(run: HookRun, settings: Settings) -> str:
@@ -167,8 +155,8 @@ def _row(run: HookRun, settings: Settings) -> str:
     elif run.answer and run.answer.permission in ("ask", "defer") and result == "allow":
         text, reason = run.answer.permission, ""
     else:
-        text = outcome_label(result, blocking=is_blocking(run, settings.dialect))
+        text = fmt.outcome_label(result, blocking=is_blocking(run, settings.dialect))
         lines = (run_message(run) or "").strip().splitlines()
         reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
-    painted = paint(f"{text:<{LABEL_WIDTH}}", label_style(text))
-    return f"  {painted} {run.seconds:6.2f} s  {flat(quote_name(label(run.rule.hook)) + file + reason)}"
+    painted = paint(f"{text:<{fmt.LABEL_WIDTH}}", fmt.label_style(text))
+    return f"  {painted} {run.seconds:6.2f} s  {fmt.flat(quote_name(label(run.rule.hook)) + file + reason)}"

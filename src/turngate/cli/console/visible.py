@@ -22,23 +22,17 @@ def make_visible(text: str) -> str:
     """Return a text whose invisible and look-alike characters are written as `<U+202E>`; newline and tab stay."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return "".join(map(_mark, _WORD.sub(_mark_word, text)))
+    marked = _WORD.sub(_mark_word, text)
+    return "".join(_name(char) if _is_hidden(char) else char for char in marked)
 
 
 def _mark_word(match: re.Match[str]) -> str:
     """Mark look-alikes in a word that could be read as ASCII; in a word of its own alphabet, they are what they seem."""
     word = match[0]
-    if word.isascii() or not all(char.isascii() or _is_like_ascii(char) for char in word):
+    others = [char for char in word if not char.isascii()]
+    if not all(char in _LETTERS or unicodedata.normalize("NFKC", char).isascii() for char in others):
         return word
     return "".join(char if char.isascii() else _name(char) for char in word)
-
-
-def _is_like_ascii(char: str) -> bool:
-    return char in _LETTERS or unicodedata.normalize("NFKC", char).isascii()
-
-
-def _mark(char: str) -> str:
-    return _name(char) if _is_hidden(char) else char
 
 
 def _is_hidden(char: str) -> bool:

@@ -7,41 +7,16 @@ from typing import Literal, TypeVar
 
 from turngate.cli.review.entries import PENDING, shown_key
 from turngate.cli.workspace import settings_options
-from turngate.core.dialect import DIALECTS
-from turngate.core.settings import Rule, Settings
+from turngate.core.settings import Settings
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.ports import World
-from turngate.project.files import Files
-from turngate.settings.agent_types import agent_type_rules, load_agent_types
-from turngate.settings.load import project_path
+from turngate.settings.agent_types import hooks_of_agents
 from turngate.trust.load import load_reviewed, review_agent_hooks
-from turngate.trust.review import Review, ReviewedHook, review_project
+from turngate.trust.review import Review, ReviewedHook
 
 _T = TypeVar("_T")
-
-
-def review_hooks(
-    project: str, *, dialect: str, plugin_dirs: Sequence[str] = (), extra: str | None = None, files: Files
-) -> Review:
-    """Review the hooks of a project and of the user, as they are now."""
-    project = project_path(project, files)
-    return review_project(
-        project,
-        dialect=dialect,
-        plugin_dirs=plugin_dirs,
-        extra=extra,
-        agent_hooks=_agent_hooks(project, dialect, files),
-        files=files,
-    )
-
-
-def _agent_hooks(project: str, dialect: str, files: Files) -> tuple[Rule, ...]:
-    """Return the hooks of agent files."""
-    agent_types, _ = load_agent_types(project, files=files)  # a plugin's have no hooks
-    rules, _, _ = agent_type_rules(agent_types.values(), DIALECTS[dialect])
-    return tuple(rules)
 
 
 def load_all_hooks(options: argparse.Namespace, world: World) -> Settings:
@@ -49,7 +24,7 @@ def load_all_hooks(options: argparse.Namespace, world: World) -> Settings:
     project, dialect, files = world.project, options.dialect, world.files
     trust = getattr(options, "trust", False)
     settings = load_reviewed(project, trust=trust, **settings_options(options, world))
-    in_agents = _agent_hooks(project, dialect, files)
+    in_agents = hooks_of_agents(project, dialect, files)
     return settings.with_rules(*review_agent_hooks(in_agents, project, dialect, trust=trust, files=files))
 
 
@@ -97,11 +72,9 @@ def approve_shown(shown: Sequence[ReviewedHook], review_again: Callable[[], Revi
 
 def is_same(one: ReviewedHook, other: ReviewedHook) -> bool:
     """Return whether an approval of one hook is an approval of the other."""
-    ours, theirs = (
-        (each.definition, dict(each.files), dict(each.variables))
-        for each in (one.fingerprint, other.fingerprint)
-    )
-    return ours == theirs
+    a, b = one.fingerprint, other.fingerprint
+    has_same_files = dict(a.files) == dict(b.files) and dict(a.variables) == dict(b.variables)
+    return a.definition == b.definition and has_same_files
 
 
 def check_can_reject(hooks: Iterable[ReviewedHook]) -> None:

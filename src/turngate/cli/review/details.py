@@ -79,22 +79,17 @@ class HookChanges:
     def _format_check(self, hook: ReviewedHook) -> Iterator[Line]:
         """Name the commands that a gate such as `tests` finds in the project."""
         gate = hook.rule.hook
-        if (
-            isinstance(gate, GateHook)
-            and gate.gate in PROJECT_CHECKS
-            and not gate.command
-            and not self._files.machine
-        ):
-            # lazy: few hooks need them
-            from turngate.gates.find_checks import chosen_commands, find_check_commands  # noqa: PLC0415
-            from turngate.gates.project_files import read_project_files  # noqa: PLC0415
+        if self._files.machine or not isinstance(gate, GateHook):
+            return
+        if gate.command or gate.gate not in PROJECT_CHECKS:
+            return
+        # lazy: few hooks need them
+        from turngate.gates.find_checks import chosen_commands, find_check_commands  # noqa: PLC0415
+        from turngate.gates.project_files import read_project_files  # noqa: PLC0415
 
-            found = chosen_commands(find_check_commands(read_project_files(self._project)), gate.gate)
-            for each in found:
-                yield (
-                    f"runs `{make_visible(each.command)}`, which is found in {make_visible(each.found_in)}",
-                    "plain",
-                )
+        for each in chosen_commands(find_check_commands(read_project_files(self._project)), gate.gate):
+            place = make_visible(each.found_in)
+            yield f"runs `{make_visible(each.command)}`, which is found in {place}", "plain"
 
     def _format_files(self, hook: ReviewedHook) -> Iterator[Line]:
         """Format the files that are not as approved. Of a new hook, those that its command does not name are listed."""

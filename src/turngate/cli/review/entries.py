@@ -134,8 +134,11 @@ def format_entries(entries: Sequence[HookEntry], review: Review) -> Iterator[Lin
     for approval in vanished_hooks(review):
         yield from format_vanished(approval)
     problems = _problems(review)
-    if entries or not problems:
-        yield _format_total(entries) if entries else (NO_HOOKS, "plain")
+    pending, hooks = sum(entry.is_pending for entry in entries), counted(len(entries), "hook")
+    if pending:
+        yield f"{hooks}, {pending} pending: `turngate hooks diff` shows what a person has to approve", "alert"
+    elif entries or not problems:
+        yield f"{hooks}, none pending" if entries else NO_HOOKS, "plain"
     for problem in problems:
         yield f"! {problem}", "alert"
 
@@ -149,7 +152,13 @@ def format_entry(entry: HookEntry, settings: Settings) -> Iterator[Line]:
     yield f"  {shown_key(entry.key)}: {format_trust(entry.hook)}", trust_style(entry.hook)
     yield f"    {format_text(entry.rule)}", "plain"
     yield f"    {entry.place}, {', '.join(_facts(entry.rule, settings))}", "dim"
-    yield f"    {format_history(entry.history)}", "dim"
+    history, past = entry.history, "never run"
+    if history.last:
+        mean = (
+            "" if history.mean is None else f"; mean {history.mean:.2f} s of {counted(history.count, 'run')}"
+        )
+        past = f"last run {format_past_run(history.last[0])}{mean}"
+    yield f"    {past}", "dim"
     yield from ((f"    {text}", style) for text, style in format_not_covered(entry.hook))
     if entry.is_pending or entry.hook.status == "rejected":
         yield f"    → {what_to_do(entry.key)}", "notice"
@@ -206,13 +215,6 @@ def _facts(rule: Rule, settings: Settings) -> Iterator[str]:
         yield f"switched off by {switch}"
 
 
-def format_history(history: History) -> str:
-    if not history.last:
-        return "never run"
-    mean = "" if history.mean is None else f"; mean {history.mean:.2f} s of {counted(history.count, 'run')}"
-    return f"last run {format_past_run(history.last[0])}{mean}"
-
-
 def format_past_run(run: PastRun) -> str:
     return f"{format_time(run.time)}: {outcome_label(run.outcome, blocking=True)} ({run.seconds:.2f} s)"
 
@@ -228,14 +230,6 @@ def format_vanished(approval: Approval) -> Iterator[Line]:
     when = format_time(approval.time)
     yield f"{key}: GONE; it was approved on {when} and is not in the settings that are read here", "alert"
     yield f"  → if that is right, `turngate hooks reject {shlex.quote(approval.key)}` forgets it", "notice"
-
-
-def _format_total(entries: Sequence[HookEntry]) -> Line:
-    pending = sum(entry.is_pending for entry in entries)
-    hooks = counted(len(entries), "hook")
-    if not pending:
-        return f"{hooks}, none pending", "plain"
-    return f"{hooks}, {pending} pending: `turngate hooks diff` shows what a person has to approve", "alert"
 
 
 # JSON

@@ -57,9 +57,8 @@ class Histories:
 
     def __init__(self, project: str, state: str) -> None:
         self._by_name: dict[tuple[HookName, bool], History] = {}
-        self.unknown_program: tuple[float, str] | None = (
-            None  # the last block in one, and what is known of it
-        )
+        # The last block in one, and what is known of it.
+        self.unknown_program: tuple[float, str] | None = None
         for record in _records(project, state):
             with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # a damaged line
                 if record["kind"] == "notice":
@@ -112,26 +111,21 @@ def _records(project: str, state: str) -> Iterator[Mapping[str, Any]]:
 
 def _lines(state: str) -> Iterator[bytes]:
     """Yield the lines of all journals, the newest journal first, until enough was read."""
-    left = MAX_READ_BYTES
-    for _, path in sorted(_journals(state), reverse=True):
-        if left <= 0:
-            return
-        with (
-            contextlib.suppress(OSError),
-            open(open_regular_file(path, os.O_RDONLY), "rb") as file,
-        ):
-            file.seek(max(0, os.fstat(file.fileno()).st_size - left))
-            data = file.read(left)
-            left -= len(data)
-            yield from data.splitlines()
-
-
-def _journals(state: str) -> Iterator[tuple[float, str]]:
-    """Yield the journals with the times of their last changes."""
-    sessions = os.path.join(state, "sessions")
+    sessions, found, left = os.path.join(state, "sessions"), list[tuple[float, str]](), MAX_READ_BYTES
     with contextlib.suppress(OSError):  # no session yet
         for name in os.listdir(sessions):
             for file in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
                 path = os.path.join(sessions, name, file)
                 with contextlib.suppress(OSError):
-                    yield os.path.getmtime(path), path
+                    found.append((os.path.getmtime(path), path))
+    for _, path in sorted(found, reverse=True):
+        if left <= 0:
+            return
+        with (
+            contextlib.suppress(OSError),
+            open(open_regular_file(path, os.O_RDONLY), "rb") as journal,
+        ):
+            journal.seek(max(0, os.fstat(journal.fileno()).st_size - left))
+            data = journal.read(left)
+            left -= len(data)
+            yield from data.splitlines()

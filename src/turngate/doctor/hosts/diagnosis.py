@@ -13,7 +13,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import describe_json, one_line, quote_name
-from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, position, worst_first
+from turngate.doctor.diagnosis import Diagnosis, Finding, Outlook, position, worst_first
 from turngate.doctor.hosts.files import (
     HostFile,
     HostHook,
@@ -29,11 +29,10 @@ from turngate.doctor.hosts.files import (
 )
 from turngate.doctor.hosts.hooks import SlowHook, ask_version, check_line, check_stop_hook
 from turngate.doctor.installation import Fact
-from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.codex import CODEX
+from turngate.hosts.all_hosts import CODEX, HOSTS
 from turngate.hosts.host import FolderTrust, Host
 from turngate.hosts.input_fields import EVENT_NAMES
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.settings.value_types import wrong_claude_setting
 
 _FAILS = ("will NOT run", "will NOT hold")
@@ -260,18 +259,17 @@ def _why_not_plain_json(file: HostFile) -> str | None:
 
 def with_host_events(diagnosis: Diagnosis, host: Host) -> Diagnosis:
     """Add to each hook of `.turngate` and `.mux` whether `turngate hook` asks it at all."""
-    return replace(diagnosis, hooks=tuple(_with_host_event(hook, host) for hook in diagnosis.hooks))
-
-
-def _with_host_event(hook: HookDiagnosis, host: Host) -> HookDiagnosis:
-    event = hook.rule.event
-    if event in STOP_EVENTS and event in host.events:
-        return hook
-    further = Finding("will NOT run", "note", f"`turngate hook` asks only hooks at {', '.join(STOP_EVENTS)}")
-    if event in STOP_EVENTS:
-        message = f"{host.title} has no event for {event}, so it is never asked"
-        further = Finding("will NOT run", "warning", message)
-    return replace(hook, findings=worst_first([*hook.findings, further]))
+    hooks = []
+    for hook in diagnosis.hooks:
+        event, further = hook.rule.event, hook.findings
+        if event not in STOP_EVENTS:
+            asked = f"`turngate hook` asks only hooks at {', '.join(STOP_EVENTS)}"
+            further = (*further, Finding("will NOT run", "note", asked))
+        elif event not in host.events:
+            message = f"{host.title} has no event for {event}, so it is never asked"
+            further = (*further, Finding("will NOT run", "warning", message))
+        hooks.append(replace(hook, findings=worst_first(further)))
+    return replace(diagnosis, hooks=tuple(hooks))
 
 
 # Facts
@@ -354,7 +352,7 @@ def _npm_version(program: str) -> str | None:
     folder = os.path.dirname(os.path.realpath(program))
     for _ in range(MAX_PARENTS):
         with contextlib.suppress(OSError, ValueError, NotARegularFile, FileTooLarge):
-            package = json.loads(read_local_bytes(os.path.join(folder, "package.json"), MAX_PACKAGE_BYTES))
+            package = json.loads(read_bytes(os.path.join(folder, "package.json"), MAX_PACKAGE_BYTES))
             if isinstance(package, dict) and isinstance(package.get("bin"), dict | str):
                 found = _VERSION.match(str(package.get("version", "")))
                 return found[0] if found else None

@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.hooks.turngate_hook_command import is_hook_line
-from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.codex import CODEX
+from turngate.hosts.all_hosts import CODEX, HOSTS
 from turngate.hosts.host import FolderTrust, Host, Level
 from turngate.hosts.install.json_text import read_json_text
 from turngate.project.safe_paths import is_inside
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 
@@ -75,11 +74,6 @@ def read_host_files(host: Host, project: str, environ: Mapping[str, str]) -> lis
     return list({file.path: file for file in found}.values())
 
 
-def reads_file_of(host: Host, other: Host, level: Level) -> bool:
-    """Return whether a host reads the file that `turngate install` writes for this one, or for another one."""
-    return host is other or level in host.reads_files_of.get(other.name, ())
-
-
 def why_ignored(host: Host, path: str, name: str) -> str | None:
     """Return why a host does not read the hooks of a settings file, because of another file in its folder."""
     other = host.ignored_beside
@@ -110,8 +104,13 @@ def full_path(host: Host, name: str, project: str, environ: Mapping[str, str]) -
 
 def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     try:
-        text = read_local_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
-        value = _value_of(text, path, host)
+        text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
+        if host.file_format and os.path.basename(path) == os.path.basename(host.files["user"]):
+            value: Any = host.file_format.read(text)
+        elif path.endswith(".toml"):
+            value = tomllib.loads(text)
+        else:
+            value = node.value if (node := read_json_text(text)) else {}
         problem = None if isinstance(value, dict) else "is not a JSON object"
     except UnicodeDecodeError as error:
         value, problem = {}, f"is not UTF-8 (byte {error.start})"
@@ -122,15 +121,6 @@ def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     except (OSError, NotARegularFile, RecursionError) as error:
         value, problem = {}, f"cannot be read: {getattr(error, 'strerror', None) or error}"
     return HostFile(path, name, host, level, {} if problem else value, problem)
-
-
-def _value_of(text: str, path: str, host: Host) -> Any:
-    if host.file_format and os.path.basename(path) == os.path.basename(host.files["user"]):
-        return host.file_format.read(text)
-    if path.endswith(".toml"):
-        return tomllib.loads(text)
-    node = read_json_text(text)
-    return node.value if node else {}
 
 
 def hooks_in(file: HostFile) -> Iterator[HostHook]:
@@ -160,7 +150,11 @@ def trusts_folder(
     """Return whether the host trusts the folder; None: it asks the user, and does not trust it until then."""
     if (value := environ.get(trust.variable)) in ("true", "false"):
         return value == "true"
-    if trust.is_asked is not None and not _asks_for_trust(trust, host, files):
+    # The setting of a project does not count for itself.
+    own = (file.value for file in files if file.owner is host and file.level == "user")
+    settings = (setting(value, "security.folderTrust.enabled") for value in own)
+    is_asked = next((value for value in settings if isinstance(value, bool)), trust.is_asked)
+    if trust.is_asked is not None and not is_asked:
         return True
     path = environ.get(trust.file_variable) or full_path(host, trust.file, project, environ)
     record, folder = _read(path, path, host, "user").value, os.path.realpath(project)
@@ -169,13 +163,6 @@ def trusts_folder(
     lists = [each for key in trust.lists if isinstance(each := record.get(key), list)]
     listed = [each for folders in lists for each in folders if isinstance(each, str)]
     return True if any(is_inside(folder, os.path.realpath(each)) for each in listed) else None
-
-
-def _asks_for_trust(trust: FolderTrust, host: Host, files: Sequence[HostFile]) -> bool | None:
-    """Return the setting of the user: that of a project does not count for itself."""
-    own = (file.value for file in files if file.owner is host and file.level == "user")
-    settings = (setting(value, "security.folderTrust.enabled") for value in own)
-    return next((value for value in settings if isinstance(value, bool)), trust.is_asked)
 
 
 def _decide_trust(rules: Mapping[str, Any], project: str) -> bool | None:

@@ -11,7 +11,7 @@ from string import Template
 
 from turngate._frozen_dataclass import frozen
 from turngate.check.lint import lint
-from turngate.check.script_file import Script, read_script
+from turngate.check.scripts import Script, read_script
 from turngate.core.dialect import CLAUDE
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.turngate_hook_command import read_hook_line
@@ -191,7 +191,9 @@ def check_stop_hook(hook: HostHook, host: Host, project: str) -> Iterator[Findin
         yield Finding("will NOT hold", "error", message, hint)
     elif host.reads_exit_codes:
         yield from _lint(hook, project)
-    if host.ignores_exit_2 and _exits_with_2(hook.command, script) and not _PRINTS_DECISION.search(whole):
+    attempts = (block_attempt(hook.command), script and block_attempt(script.text, script.language))
+    exits_with_2 = _GATE_EXIT_CODE.match(hook.command) or "exits with 2" in attempts
+    if host.ignores_exit_2 and exits_with_2 and not _PRINTS_DECISION.search(whole):
         message = f"blocks only with exit code 2, which {host.title} takes for a warning"
         hint = 'print {"decision": "block", "reason": …} and exit with 0, or make it a gate of `.turngate`'
         yield Finding("will NOT hold", "error", message, hint)
@@ -213,13 +215,6 @@ def _lint(hook: HostHook, project: str) -> Iterator[Finding]:
     for problem in lint(Settings(rules=(rule,), dialect=CLAUDE), project):
         if problem.field in (None, "command") and problem.severity != "note":
             yield finding_of(problem, is_gate=True)
-
-
-def _exits_with_2(command: str, script: Script | None) -> bool:
-    if _GATE_EXIT_CODE.match(command):
-        return True
-    of_script = script and block_attempt(script.text, script.language) == "exits with 2"
-    return bool(of_script) or block_attempt(command) == "exits with 2"
 
 
 def _script_of(command: str, host: Host, project: str) -> Script | None:

@@ -8,9 +8,8 @@ from itertools import islice
 
 from turngate.gates.project_files import MAKEFILES
 from turngate.project.files import LOCAL, Files
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.paths import read_text
 
-MAX_BYTES = 1024 * 1024  # of a file that is read
 MAX_RECIPES = 50  # of one gate
 _SEPARATORS = r"[\s\"',\[\]()]+"  # also between the arguments in a Python or Node script
 _COMMENT_LINES = re.compile(r"^[ \t]*#.*\n?", re.MULTILINE)
@@ -25,14 +24,6 @@ def gate_text(command: str, scripts: Iterable[str], project: str, files: Files =
     text = _COMMENT_LINES.sub("", "\n".join((command, *read)))
     made = _recipes(_MAKE, _made, text, project, files)
     return "\n".join((text, *made, *_recipes(_PACKAGE_SCRIPT, _run, text, project, files)))
-
-
-def read_text(path: str, files: Files = LOCAL) -> str:
-    """Return the content of a file, or an empty text if it cannot be read."""
-    try:
-        return read_bytes(path, MAX_BYTES, files).decode("utf-8", "surrogateescape")
-    except (OSError, NotARegularFile, FileTooLarge):
-        return ""
 
 
 _CD = re.compile(r"(?:^|[;&|({\n]|\bthen\b|\bdo\b)[ \t]*cd[ \t]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s;&|]+)")

@@ -16,10 +16,11 @@ from dataclasses import field
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
-from turngate.doctor.proof.gate_commands import folder_at, read_text
+from turngate.doctor.proof.gate_commands import folder_at
 from turngate.doctor.proof.project_copy import git_output
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.gates.toolchains import TOOLS, Tool
+from turngate.settings.paths import read_text
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
 MARK = "planted by turngate doctor"
@@ -55,20 +56,14 @@ class PlantedFailure:
     as_is: Mapping[str, bytes] | None = None  # files for a run in which the gate has to find what it checks
 
 
-def failures_for(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
-    """Return the failures that this gate seems to look for, and why others cannot be planted."""
-    return _collect(gate, (*_TOOL_FAILURES, *_KINDS))
+def failures_for(gate: Gate, *, of_tools: bool = False) -> tuple[list[PlantedFailure], list[str]]:
+    """Return the failures that this gate seems to look for, and why others cannot be planted.
 
-
-def tool_failures(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
-    """Return the failures of a command that decides by its exit code: tests, linters, compilers."""
-    return _collect(gate, _TOOL_FAILURES)
-
-
-def _collect(gate: Gate, kinds: "Sequence[_Kind]") -> tuple[list[PlantedFailure], list[str]]:
+    `of_tools`: only those of a command that decides by its exit code: tests, linters, compilers.
+    """
     failures: list[PlantedFailure] = []
     reasons: list[str] = []
-    for kind in kinds:
+    for kind in _TOOL_FAILURES if of_tools else (*_TOOL_FAILURES, *_KINDS):
         try:
             failure = _tool_failure(gate, kind) if isinstance(kind, str) else kind(gate)
         except CannotPlantError as error:

@@ -27,12 +27,12 @@ from dataclasses import replace
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
-from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
+from turngate.core.hooks.kinds import CommandHook, GateHook
 from turngate.core.settings import Rule, Settings
-from turngate.doctor.proof.gate_commands import read_text
 from turngate.project.files import LOCAL
 from turngate.project.git import run_git
 from turngate.project.safe_paths import is_inside, real_path
+from turngate.settings.paths import read_text
 from turngate.trust.fingerprint import scripts_of
 
 MAX_FILES = 50_000  # folders and links included; without dependency folders and git's own
@@ -425,7 +425,11 @@ class Relocation:
         return self._pattern.sub(lambda found: self._places[found[0]], text)
 
     def rule(self, rule: Rule) -> Rule:
-        return replace(rule, hook=self._hook(rule.hook))
+        hook = rule.hook
+        names = [name for name in ("command", "args", "env", "options") if hasattr(hook, name)]
+        if not isinstance(hook, CommandHook | GateHook):
+            return rule
+        return replace(rule, hook=replace(hook, **{name: self._value(getattr(hook, name)) for name in names}))
 
     def settings(self, settings: Settings, rules: Iterable[Rule]) -> Settings:
         """Return the settings for these hooks. They have no common time limit: each is tried by itself."""
@@ -455,12 +459,6 @@ class Relocation:
             if self.text(text) != text:
                 return os.path.relpath(path, self.copy) if path.startswith(f"{self.copy}/") else path
         return None
-
-    def _hook(self, hook: Hook) -> Hook:
-        if not isinstance(hook, CommandHook | GateHook):
-            return hook
-        names = [name for name in ("command", "args", "env", "options") if hasattr(hook, name)]
-        return replace(hook, **{name: self._value(getattr(hook, name)) for name in names})
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, Mapping):

@@ -24,7 +24,7 @@ from turngate.doctor.proof.gate_commands import gate_text
 from turngate.doctor.proof.planted_failures import MARK, CannotPlantError, Gate, PlantedFailure, failures_for
 from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, commit_everything
 from turngate.doctor.proof.ready_made_gates import (
-    gate_failures,
+    PLANTERS,
     judge_script,
     named_gate,
     why_no_failure,
@@ -51,10 +51,6 @@ class Proof:
     hint: str | None = None
 
 
-def cannot_prove(text: str) -> Proof:
-    return Proof("cannot prove", text)
-
-
 def why_unprovable(hook: HookDiagnosis) -> str | None:
     """Return why a gate is not run, or None if it can be tried."""
     if hook.outlook == "will NOT run":
@@ -73,22 +69,24 @@ async def prove(hook: HookDiagnosis, settings: Settings, project: str, copy: Pro
     try:
         return await _try(_Trial(hook, settings, project, copy))
     except OSError as error:
-        return cannot_prove(f"a failure cannot be planted: {error}")
+        return Proof("cannot prove", f"a failure cannot be planted: {error}")
 
 
 async def _try(trial: "_Trial") -> Proof:
     if path := trial.script_of_project:
         names = "names the folder of the project, so it would run there and not in the copy"
-        return cannot_prove(f"{path} {names}")
+        return Proof("cannot prove", f"{path} {names}")
     failures, reasons = trial.failures()
     if not failures:
-        return cannot_prove("; ".join(reasons) or f"Turngate does not know what it checks; it knows {KNOWN}")
+        return Proof(
+            "cannot prove", "; ".join(reasons) or f"Turngate does not know what it checks; it knows {KNOWN}"
+        )
     first = failures[0]
     if first.as_is is not None:  # a gate that does not find what it checks says nothing about a planted one
         run = await trial.run(first.as_is, first.passing_answer)
         if outcome(run) == "failed":
             reason = one_line(run_message(run) or "", MAX_REASON_CHARS)
-            return cannot_prove(f"it could not run as it is: {reason}")
+            return Proof("cannot prove", f"it could not run as it is: {reason}")
     run = await trial.run(first.passing, first.passing_answer, is_control=True)
     repaired = is_blocking(run, trial.settings.dialect) and trial.repair(failures)
     if repaired:
@@ -97,7 +95,7 @@ async def _try(trial: "_Trial") -> Proof:
         reason = one_line(run_message(run) or "no reason given", MAX_REASON_CHARS)
         return Proof("NOT PROVED", f"it blocks even without a planted failure: {reason}", _RED_HINT)
     if why := _why_not_passed(run, trial):
-        return cannot_prove(why)
+        return Proof("cannot prove", why)
     runs = [(failure, await trial.run(failure.files, failure.answer)) for failure in failures]
     return _conclude(runs, trial.settings, repaired=repaired)
 
@@ -193,7 +191,7 @@ class _Trial:
         if self._named is None:
             return failures_for(self.gate)
         try:
-            return gate_failures(self._named, self.gate), []
+            return PLANTERS[self._named.gate.name](self._named, self.gate), []
         except CannotPlantError as error:
             return [], [str(error)]
 

@@ -1,6 +1,6 @@
 """The ready-made gates: which one a hook is, and the failures that each of them has to block.
 
-To add a gate: a function that returns its failures, and a line in `_PLANTERS`.
+To add a gate: a function that returns its failures, and a line in `PLANTERS`.
 """
 
 import json
@@ -18,7 +18,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.check.lint import gate_words
 from turngate.core.globs import expand_braces, matches_globs
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
-from turngate.doctor.proof.gate_commands import gate_text, read_text
+from turngate.doctor.proof.gate_commands import gate_text
 from turngate.doctor.proof.planted_failures import (
     MARK,
     CannotPlantError,
@@ -26,7 +26,7 @@ from turngate.doctor.proof.planted_failures import (
     PlantedFailure,
     dirty_tree,
     encode,
-    tool_failures,
+    failures_for,
 )
 from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
 from turngate.errors import UsageError
@@ -35,6 +35,7 @@ from turngate.gates.find_checks import chosen_commands, find_check_commands
 from turngate.gates.gate import Gate as ReadyMadeGate
 from turngate.gates.project_files import read_project_files
 from turngate.gates.toolchains import PROJECT_CHECKS
+from turngate.settings.paths import read_text
 
 
 @frozen
@@ -44,10 +45,6 @@ class NamedGate:
     gate: ReadyMadeGate
     options: Mapping[str, Any]
     command: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self.gate.name
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -66,13 +63,12 @@ def named_gate(hook: Hook) -> NamedGate | None:
             return None
     else:
         return None
-    return None if isinstance(call, list) else NamedGate(call.gate, call.options, _command_text(call.command))
-
-
-def _command_text(command: CommandHook | None) -> str | None:
-    if command is None:
+    if isinstance(call, list):
         return None
-    return command.command if command.args is None else shlex.join((command.command, *command.args))
+    text, own = None, call.command
+    if own:
+        text = own.command if own.args is None else shlex.join((own.command, *own.args))
+    return NamedGate(call.gate, call.options, text)
 
 
 OBSERVER = "it is an observer: it never blocks"
@@ -131,30 +127,23 @@ _NAME = "turngate-planted"
 _CONVERSATION = "the conversation"
 
 
-def gate_failures(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
-    """Return the failures that a ready-made gate has to block. Raises CannotPlantError."""
-    return _PLANTERS[named.name](named, gate)
-
-
 # Commands
 
 
 def _command(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     """A command, or those of a check of the project, are known by the programs that they run."""
-    commands = [named.command] if named.command else _commands_of(named.name, gate.project)
+    check, commands = named.gate.name, [named.command] if named.command else []
+    if not commands:
+        found = chosen_commands(find_check_commands(read_project_files(gate.project)), check)
+        commands = [each.command for each in found]
+    if not commands:
+        raise CannotPlantError(f"the project has no {check} that is known")
     text = "\n".join((gate.text, *(gate_text(command, (), gate.project) for command in commands)))
-    failures, reasons = tool_failures(replace(gate, text=text))
+    failures, reasons = failures_for(replace(gate, text=text), of_tools=True)
     if not failures:
         unknown = f"it is not known what {' and '.join(f'`{each}`' for each in commands)} checks"
         raise CannotPlantError("; ".join(reasons) or unknown)
     return failures
-
-
-def _commands_of(check: str, project: str) -> list[str]:
-    found = chosen_commands(find_check_commands(read_project_files(project)), check)
-    if not found:
-        raise CannotPlantError(f"the project has no {check} that is known")
-    return [each.command for each in found]
 
 
 # Git and files
@@ -179,7 +168,10 @@ _ADDED = {
 
 
 def _added_lines(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
-    what, content = _ADDED.get(named.name) or ("too many lines", "1\n" * (named.options["max-lines"] + 1))
+    what, content = _ADDED.get(named.gate.name) or (
+        "too many lines",
+        "1\n" * (named.options["max-lines"] + 1),
+    )
     files = {os.path.join(gate.project, "turngate_planted.py"): content.encode()}
     return [PlantedFailure(what, "turngate_planted.py", files, commits=True)]
 
@@ -314,7 +306,7 @@ def _budget(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     return failures
 
 
-_PLANTERS: Mapping[str, Callable[[NamedGate, Gate], list[PlantedFailure]]] = {
+PLANTERS: Mapping[str, Callable[[NamedGate, Gate], list[PlantedFailure]]] = {
     **dict.fromkeys(("command", *PROJECT_CHECKS), _command),
     "clean": lambda _, gate: [dirty_tree(gate)],
     "todos": _todos,
@@ -333,6 +325,6 @@ _PLANTERS: Mapping[str, Callable[[NamedGate, Gate], list[PlantedFailure]]] = {
 
 def why_no_failure(gate: ReadyMadeGate) -> str | None:
     """Return why no failure can be planted for a gate, or None."""
-    if gate.name in _PLANTERS:
+    if gate.name in PLANTERS:
         return None
     return OBSERVER if gate.is_observer else f"it is not known what the gate {gate.name} checks"

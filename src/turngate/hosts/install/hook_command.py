@@ -31,19 +31,16 @@ def hook_command(host: Host, level: Level, event: str, program: str) -> str:
         return f"{program} hook"
     [word, *_] = shlex.split(program)
     # A program that is there but cannot be started (its Python is gone) takes the same way as one that is not there.
-    otherwise = _not_checked(host) if event in STOP_EVENTS else "true"
+    otherwise = "true"
+    if event in STOP_EVENTS:  # tells the user, in the way of the host, and lets the agent stop
+        shown = host.write_answer(HostAnswer(decision="allow", notices=(NOT_CHECKED,))).stdout.rstrip("\n")
+        otherwise = f"echo {shlex.quote(shown)}" if shown else f"echo {shlex.quote(NOT_CHECKED)} >&2"
     return f"command -v {shlex.quote(word)} >/dev/null 2>&1 && {program} hook || {otherwise}"
 
 
 def how_to_find(host: Host) -> str:
     """Return what helps where a line does not find `turngate` on PATH."""
     return f"put it there ({INSTALL_COMMANDS}), or use `turngate install {host.name} --user`"
-
-
-def _not_checked(host: Host) -> str:
-    """Return the command that tells the user, in the way of the host, and lets the agent stop."""
-    shown = host.write_answer(HostAnswer(decision="allow", notices=(NOT_CHECKED,))).stdout.rstrip("\n")
-    return f"echo {shlex.quote(shown)}" if shown else f"echo {shlex.quote(NOT_CHECKED)} >&2"
 
 
 def this_program(called_as: str, executable: str) -> str:

@@ -252,8 +252,8 @@ def _is_first_on_line(text: str, item: Item) -> bool:
 
 def append_items(text: str, node: Node, new: Sequence[NewItem], style: TextStyle) -> list[Edit]:
     """Return the edits that add items at the end of a container."""
-    if not node.items:
-        return _fill(text, node, new, style)
+    if not new or not node.items:
+        return _fill(text, node, new, style) if new else []
     last = node.items[-1]
     own_line = _is_first_on_line(text, last)
     multiline = "\n" in text[node.start : node.end]

@@ -20,7 +20,7 @@ from turngate.hosts.install.settings_text import (
     remove_lines,
 )
 from turngate.project.safe_paths import real_path
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, open_regular_file, wait_for_lock, write_and_rename
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -35,7 +35,7 @@ class ChangedMeanwhile(UsageError):
 def read_settings_text(path: str) -> str | None:
     """Return the text of a file, with its line ends and byte order mark, or None if there is none. Raises UsageError."""
     try:
-        return read_local_bytes(path, MAX_BYTES).decode()
+        return read_bytes(path, MAX_BYTES).decode()
     except (FileNotFoundError, NotADirectoryError):
         if os.path.islink(path):
             raise _unusable(path, "is a link to a file that does not exist") from None
@@ -172,7 +172,7 @@ def record_path(state: str, path: str) -> str:
 def read_record(path: str) -> InstallRecord | None:
     """Return a record, or None if there is none that can be read."""
     try:
-        value = json.loads(read_local_bytes(path, MAX_RECORD_BYTES))
+        value = json.loads(read_bytes(path, MAX_RECORD_BYTES))
         created = frozenset(map(tuple, value["created"]))
         return InstallRecord(value["before"], tuple(value["after"]), created, tuple(value["folders"]))
     except (OSError, NotARegularFile, FileTooLarge, ValueError, RecursionError, TypeError, KeyError):
@@ -190,11 +190,6 @@ def write_record(path: str, record: InstallRecord, file: str) -> None:
         write_and_rename(fd, temporary, path, json.dumps({"file": file, **value}).encode())
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
-
-
-def remove_record(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)
 
 
 @frozen

@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 
 def in_format(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Call a function of a `FileFormat`. Raises UnsuitableSettings."""
+    """Call a function that reads a text of settings, such as that of a `FileFormat`. Raises UnsuitableSettings."""
     try:
         return function(*args, **kwargs)
     except ValueError as error:
@@ -73,14 +73,14 @@ def add_lines(text: str, entries: Mapping[str, Mapping[str, Any]], others: Mappi
     if hooks := root.member(HOOKS):
         added = [event for event in entries if hooks.node.member(event) is None]
         created += [(HOOKS, event) for event in added]
-        edits += _append(text, hooks.node, {event: new[HOOKS][event] for event in added}, style)
+        edits += append_items(text, hooks.node, [(event, new[HOOKS][event]) for event in added], style)
         for event in entries:
             if member := hooks.node.member(event):
                 edits += _add_to_list(text, member, entries[event], style)
     else:
         created += [(HOOKS,), *((HOOKS, event) for event in entries)]
         missing |= new
-    edits += _append(text, root, missing, style)
+    edits += append_items(text, root, [*missing.items()], style)
     return AddedLines(_checked(apply_edits(text, edits)), frozenset(created))
 
 
@@ -92,29 +92,19 @@ def add_hooks(text: str, event: str, hooks: Sequence[Mapping[str, Any]]) -> str:
     root = _read(text)
     found = root.member(HOOKS) if root else None
     groups = found.node.member(event) if found else None
-    last = (
-        groups.node.items[-1].node
-        if groups and isinstance(groups.node.value, list) and groups.node.items
-        else None
-    )
-    inner = (
-        last.member(HOOKS) if last and isinstance(last.value, dict) and "matcher" not in last.value else None
-    )
+    items = groups.node.items if groups and isinstance(groups.node.value, list) else ()
+    last = items[-1].node if items else None
+    is_for_all = last and isinstance(last.value, dict) and "matcher" not in last.value
+    inner = last.member(HOOKS) if last and is_for_all else None
     if inner is None or not isinstance(inner.node.value, list):
         return add_lines(text, {event: {HOOKS: list(hooks)}}, {}).text
-    return _checked(
-        apply_edits(
-            text, append_items(text, inner.node, [(None, hook) for hook in hooks], style_of(text, root))
-        )
-    )
+    edits = append_items(text, inner.node, [(None, hook) for hook in hooks], style_of(text, root))
+    return _checked(apply_edits(text, edits))
 
 
 def _read(text: str) -> Node | None:
     """Return the value of settings, or None for a text without a value."""
-    try:
-        root = read_json_text(text)
-    except NotJson as error:
-        raise UnsuitableSettings(f"{error}; correct it there and run this again") from None
+    root = in_format(read_json_text, text)
     if root is None:
         return None
     if not isinstance(root.value, dict):
@@ -129,10 +119,6 @@ def _kind(value: Any) -> str:
         return json.dumps(value)
     kinds: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
     return kinds.get(type(value), "a number")
-
-
-def _append(text: str, node: Node, members: Mapping[str, Any], style: TextStyle) -> list[Edit]:
-    return append_items(text, node, list(members.items()), style) if members else []
 
 
 def _checked(text: str) -> str:
@@ -201,7 +187,7 @@ def _update(text: str, node: Node, wanted: Mapping[str, Any], style: TextStyle) 
     if runs & node.value.keys() != runs & wanted.keys():
         return [replace_value(text, node, wanted, style)]
     missing = {key: value for key, value in wanted.items() if key not in node.value}
-    edits = _append(text, node, missing, style)
+    edits = append_items(text, node, [*missing.items()], style)
     for key, value in wanted.items():
         if (item := node.member(key)) and item.node.value != value:
             edits.append(replace_value(text, item.node, value, style))

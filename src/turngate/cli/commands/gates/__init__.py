@@ -3,6 +3,7 @@
 import argparse
 
 from turngate.cli.arguments import (
+    EXIT_CODES_OF_OUTPUT,
     EXIT_ERRORS,
     EXIT_ERRORS_AND_SIGNALS,
     EXIT_USAGE,
@@ -12,12 +13,6 @@ from turngate.cli.arguments import (
     add_json_option,
     add_place_options,
 )
-
-_LIST_EXIT_CODES = f"""\
-Exit codes:
-  0   printed
-  {EXIT_USAGE}
-  {EXIT_ERRORS}"""
 
 
 def declare(parser: Parser) -> None:
@@ -33,16 +28,10 @@ Examples:
   turngate gates accept 3fa9 --why "…"     accept that a session ended with a gate still blocking
   turngate gates                           list the gates, and which of them need an agent
 
-{_LIST_EXIT_CODES}"""
+{EXIT_CODES_OF_OUTPUT}"""
     _add_list_options(parser, of_action=False)
     actions = add_actions(parser)
-    _add_run(actions)
-    _add_accept(actions)
-    _add_list(actions)
-
-
-def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    action = add_command(
         actions,
         "run",
         summary="run the gates, and print one line for each",
@@ -68,9 +57,9 @@ Exit codes:
   {EXIT_USAGE}, including an unknown gate
   {EXIT_ERRORS_AND_SIGNALS}""",
     )
-    add = parser.add_argument
+    add = action.add_argument
     add("names", nargs="*", metavar="NAME", help="the gates (default: all)")
-    _add_list_options(parser, of_action=True)
+    _add_list_options(action, of_action=True)
     add(
         "--format",
         choices=["text", "json", "markdown", "github", "junit", "sarif"],
@@ -84,10 +73,7 @@ Exit codes:
         help="compare with the last commit that HEAD has in common with REV, e.g. origin/main",
     )
     add("--trust", action="store_true", help="also run gates that are not approved, as they are now")
-
-
-def _add_accept(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    action = add_command(
         actions,
         "accept",
         summary="accept that a session ended with a gate still blocking",
@@ -105,20 +91,17 @@ Exit codes:
   {EXIT_USAGE}, or started by a hook or an agent
   {EXIT_ERRORS}""",
     )
-    parser.add_argument("session", metavar="SESSION", help="the beginning of the id of the session")
-    parser.add_argument("--why", metavar="TEXT", required=True, help="the reason, which others will read")
-
-
-def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    action.add_argument("session", metavar="SESSION", help="the beginning of the id of the session")
+    action.add_argument("--why", metavar="TEXT", required=True, help="the reason, which others will read")
+    action = add_command(
         actions,
         "list",
         summary="print the gates, and why some need an agent (the default)",
         description="Print the hooks of all stops, each with what it runs and, if `gates run` leaves it out, why.",
-        epilog=_LIST_EXIT_CODES,
+        epilog=EXIT_CODES_OF_OUTPUT,
         examples={"turngate gates list": "all of them", "turngate gates list --json": "for programs"},
     )
-    _add_list_options(parser, of_action=True)
+    _add_list_options(action, of_action=True)
 
 
 def _add_list_options(parser: Parser, *, of_action: bool) -> None:

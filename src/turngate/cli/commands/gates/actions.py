@@ -1,22 +1,22 @@
 """The actions of `turngate gates`: run the gates of a project without an agent, as CI does, or list them."""
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
-import signal
+import re
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from uuid import uuid4
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import find_project_here
 from turngate.cli.commands.gates.formats import FORMATS, bounded, find_places, write_job_summary
-from turngate.cli.commands.gates.runnable_hooks import GateEntry, find_base, select_gates
 from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.console.conversation_text import flat, format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
@@ -25,27 +25,46 @@ from turngate.cli.console.verdict import problems_for
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import with_place
 from turngate.cli.recorded_sessions import accept_open_stop, read_accepted
-from turngate.cli.review import load_all_hooks
+from turngate.cli.review import find_keys, load_all_hooks
 from turngate.cli.review.entries import format_text, shown_key
 from turngate.cli.workspace import OpenWorkspace, open_workspace
 from turngate.core.answers.report_types import Skipped
 from turngate.core.constants import GATES_BASE, GATES_RUN_SESSION, STOP_EVENTS
 from turngate.core.events.hook_input import read_event
-from turngate.core.hooks.kinds import label
-from turngate.core.settings import Problem, Settings
+from turngate.core.hooks.kinds import CommandHook, identity, label
+from turngate.core.hooks.selection import switched_off_by
+from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import indent, quote_name, strip_controls
 from turngate.core.verdict.decisions import Fault, Halt
 from turngate.core.verdict.hints import GONE, run_hint
 from turngate.core.verdict.hook_run import HookRun, run_message
 from turngate.core.verdict.json_output import hook_json
 from turngate.core.verdict.verdict import is_blocking
+from turngate.doctor.proof.gate_commands import gate_text
+from turngate.doctor.proof.ready_made_gates import named_gate, why_not_a_check
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
-from turngate.ports import World, on_machine
+from turngate.errors import UsageError
+from turngate.gates.session_changes import NO_SESSION, record_files
+from turngate.ports import HookRunContext, World, on_machine
 from turngate.settings.load import has_unloaded_hooks
+from turngate.settings.plugin_folders import display_name
 from turngate.stop_hooks import open_world
+from turngate.trust.fingerprint import scripts_of
+from turngate.trust.review import unique_keys
 
+_CONVERSATION = re.compile(r"transcript_path|last_assistant_message", re.IGNORECASE)
 Outcome = Literal["passed", "failed", "could not run", "left out"]
+
+
+@frozen
+class GateEntry:
+    """One hook that decides whether an agent may stop; `left_out` says why it needs an agent."""
+
+    key: str
+    rule: Rule
+    left_out: str | None = None
+    file: str | None = None  # in which it is configured, for the user
 
 
 @frozen
@@ -55,20 +74,6 @@ class GateResult:
     reason: str | None = None
     hint: str | None = None
     seconds: float = 0.0
-
-
-class PrivateFolder(NamedTuple):
-    """A folder for the state of one run and a short conversation, which is removed afterward."""
-
-    folder: str
-
-    @property
-    def state(self) -> str:
-        return os.path.join(self.folder, "state")
-
-    @property
-    def transcript(self) -> str:
-        return os.path.join(self.folder, "transcript.jsonl")
 
 
 NOT_LOADED = "no gate could be loaded; `turngate check` lists what to correct"
@@ -108,10 +113,8 @@ def _run(
 ) -> int:
     location = workspace.world.location
     with open_private_folder() as private:
-        results = workspace.run(_run_and_print(entries, settings, workspace.world, private, options))
-    if isinstance(results, signal.Signals):
-        print(f"turngate: ended by {results.name}; no gate is left running", file=sys.stderr)
-        return 128 + results
+        work = _run_and_print(entries, settings, workspace.world, private, options)
+        results = workspace.run(work, "; no gate is left running")
     problems = [problem for event in STOP_EVENTS for problem in problems_for(event, settings)]
     not_loaded = has_unloaded_hooks(settings, *STOP_EVENTS)
     code = _exit_code(results, lenient=options.lenient, not_loaded=not_loaded)
@@ -135,7 +138,7 @@ async def _run_and_print(
     entries: Sequence[GateEntry],
     settings: Settings,
     world: World,
-    private: PrivateFolder,
+    private: str,
     options: argparse.Namespace,
 ) -> list[GateResult]:
     """Run the gates in order, each by itself, in the project; print each result at once."""
@@ -242,26 +245,28 @@ def _entry_json(entry: GateEntry) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def open_private_folder() -> Iterator[PrivateFolder]:
+def open_private_folder() -> Iterator[str]:
+    """Yield a folder for the state of one run and a short conversation, which is removed afterward."""
     with tempfile.TemporaryDirectory(prefix="turngate-gates-") as folder:
-        private = PrivateFolder(folder)
-        with open(private.transcript, "xb") as file:
+        with open(os.path.join(folder, "transcript.jsonl"), "xb") as file:
             file.write(conversation(ran_tests=False))
-        yield private
+        yield folder
 
 
 async def run_gate(
     entry: GateEntry,
     settings: Settings,
     place: World,
-    private: PrivateFolder,
+    private: str,
     base: str = "",
     state: str | None = None,
 ) -> GateResult:
     """Run one gate. `base`: a commit, if any. `state`: where what is known of the gate is kept, by default nowhere."""
-    rule, state = entry.rule, state or private.state
+    rule, state = entry.rule, state or os.path.join(private, "state")
     given = {"session_id": f"{GATES_RUN_SESSION}{uuid4()}"}  # nothing is known from an earlier run
-    fields = sample_fields(rule, given, project=place.project, transcript=private.transcript)
+    fields = sample_fields(
+        rule, given, project=place.project, transcript=os.path.join(private, "transcript.jsonl")
+    )
     event = read_event(rule.event, fields, cwd=place.project)
     own = replace(settings, rules=(rule,), stop_budget=None)
     waiting = format_waiting(label(rule.hook), settings.timeout_of(rule))
@@ -284,3 +289,90 @@ def _read_run(entry: GateEntry, run: HookRun, settings: Settings) -> GateResult:
         hint = run_hint(run) if run.rule.pending in (None, GONE) else None  # the others have one at the end
         return GateResult(entry, "could not run", reason, hint, run.seconds)
     return GateResult(entry, "passed", run.decision.notice, seconds=run.seconds)
+
+
+# Which hooks can be run without an agent, and the commit that `--base` compares with
+
+
+def select_gates(
+    settings: Settings, world: World, names: Sequence[str], *, has_base: bool
+) -> list[GateEntry]:
+    """Return all hooks of stops, or those with these keys. Raises UsageError for a name that is not one.
+
+    `has_base`: there is a commit that gates can compare with.
+    """
+    keyed = zip(unique_keys(settings.rules), settings.rules, strict=True)
+    stops = [(key, rule) for key, rule in keyed if rule.event in STOP_EVENTS]
+    entries = list(_entries(stops, settings, world, has_base=has_base))
+    by_key = {entry.key: entry for entry in entries}
+    return find_keys(by_key, names, "gate") if names else entries
+
+
+def _entries(
+    rules: Sequence[tuple[str, Rule]], settings: Settings, world: World, *, has_base: bool
+) -> Iterator[GateEntry]:
+    """A check that is a hook of Stop and of SubagentStop is run once."""
+    seen: dict[tuple[object, ...], str] = {}
+    for key, rule in rules:
+        why = _why_left_out(rule, settings, world, has_base=has_base)
+        same = seen.get(identity(rule.hook)) if why is None and not rule.pending else None
+        if why is None and same is None:
+            seen[identity(rule.hook)] = key
+        why = why or (f"it is the same as {shown_key(same)}" if same else None)
+        file = display_name(rule.file, world.project, world.files.home) if rule.file else None
+        yield GateEntry(key, rule, why, file)
+
+
+def _why_left_out(rule: Rule, settings: Settings, world: World, *, has_base: bool) -> str | None:
+    if setting := switched_off_by(rule, settings):
+        return f"{setting} switches it off"
+    if not rule.hook.enabled:
+        return "its own `enabled` switches it off"
+    if rule.rejected:
+        return "it was rejected"
+    if settings.mode_of(rule) != "gate":
+        return "it only observes"
+    if rule.hook.detached:
+        return "it runs in the background, and does not block a stop"
+    if named := named_gate(rule.hook):
+        needs = "it needs a conversation" if named.gate.needs_conversation else None
+        no_start = NO_SESSION if named.gate.record is record_files and not has_base else None
+        return why_not_a_check(named.gate) or needs or no_start
+    if isinstance(rule.hook, CommandHook):
+        command = " ".join((rule.hook.command, *(rule.hook.args or ())))
+        text = gate_text(command, scripts_of(rule, world.project, world.files), world.project, world.files)
+        return "it reads the conversation" if _CONVERSATION.search(text) else None
+    return f"it asks a {rule.hook.asks}" if rule.hook.asks else None
+
+
+GIT_TIMEOUT_S = 60.0
+
+
+async def find_base(world: World, revision: str) -> str:
+    """Return the last commit that the revision and HEAD have in common. Raises UsageError."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    commit, name = await _git(world, *words), quote_name(flat(revision))
+    if not commit:
+        raise UsageError(
+            f"--base {name}: git knows no such commit here; fetch it first, e.g. `git fetch origin`"
+        )
+    base = await _git(world, "merge-base", commit, "HEAD")
+    if not base:
+        raise UsageError(
+            f"--base {name} has no commit in common with HEAD here; "
+            "fetch the whole history (`git fetch --unshallow`, in a GitHub workflow `fetch-depth: 0`)"
+        )
+    return base
+
+
+async def _git(world: World, *words: str) -> str:
+    """Return the first line that git prints where the project is; empty if it fails."""
+    git, live = CommandHook("git", args=("-c", "core.fsmonitor=false", *words)), HookRunContext()
+    try:
+        async with asyncio.timeout(GIT_TIMEOUT_S):
+            done = await world.shell.run(git, cwd=world.project, env=world.environ, stdin=b"", live=live)
+    except TimeoutError:
+        raise UsageError(f"--base: git did not answer within {GIT_TIMEOUT_S:.0f} s") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--base: git could not be started: {error}") from None
+    return done.stdout.partition("\n")[0] if done.code == 0 else ""

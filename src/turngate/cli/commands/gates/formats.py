@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from turngate.core.text import keep_ends, one_line, strip_controls
@@ -43,10 +43,6 @@ def find_places(reason: str, project: str) -> list[dict[str, Any]]:
     ]
 
 
-def _to_json(report: _Report) -> str:
-    return json.dumps(report, indent=2)
-
-
 def _to_markdown(report: _Report) -> str:
     gates = report["gates"]
     lines = ["| gate | result | seconds |", "|---|---|---|"]
@@ -58,7 +54,9 @@ def _to_markdown(report: _Report) -> str:
             text = _reason(gate)
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             lines += ["", f"**{_escape_markdown(gate['name'])}**: {_label(gate)}", "", fence, text, fence]
-    lines += ["", f"{_total(gates)}.", *(f"- {_escape_markdown(text)}" for text in report["warnings"])]
+    counts = Counter(map(_label, gates))
+    total = ", ".join(f"{number} {label}" for label, number in counts.items()) or "no gates are configured"
+    lines += ["", f"{total}.", *(f"- {_escape_markdown(text)}" for text in report["warnings"])]
     return "\n".join(lines)
 
 
@@ -67,18 +65,13 @@ def _to_github(report: _Report) -> str:
     commands = []
     for gate in report["gates"]:
         level = _LEVELS.get(gate["outcome"])
-        if level is None:
-            continue
         title = f"title={_escape_property(gate['name'] + ': ' + _label(gate))}"
-        places = [
-            (
-                f"file={_escape_property(_in_checkout(report, each['file']))},line={each['line']},{title}",
-                each["message"],
-            )
-            for each in gate["places"]
-        ]
-        for properties, message in places or [(title, _reason(gate))]:
-            commands.append(f"::{level} {properties}::{_escape_message(message)}")
+        if level and not gate["places"]:
+            commands.append(f"::{level} {title}::{_escape_message(_reason(gate))}")
+        for each in gate["places"] if level else ():
+            file = _escape_property(_in_checkout(report, each["file"]))
+            message = _escape_message(each["message"])
+            commands.append(f"::{level} file={file},line={each['line']},{title}::{message}")
     commands += [f"::warning::{_escape_message(text)}" for text in report["warnings"]]
     return "\n".join(commands)
 
@@ -131,7 +124,7 @@ def _to_sarif(report: _Report) -> str:
 
 
 FORMATS: Mapping[str, Callable[[_Report], str]] = {
-    "json": _to_json,
+    "json": lambda report: json.dumps(report, indent=2),
     "markdown": _to_markdown,
     "github": _to_github,
     "junit": _to_junit,
@@ -161,11 +154,6 @@ def _with_warnings(report: _Report) -> list[_Report]:
 
 def _label(gate: _Report) -> str:
     return str(gate["outcome"]).replace("_", " ")
-
-
-def _total(gates: Sequence[_Report]) -> str:
-    counts = Counter(map(_label, gates))
-    return ", ".join(f"{number} {label}" for label, number in counts.items()) or "no gates are configured"
 
 
 def bounded(reason: str) -> str:

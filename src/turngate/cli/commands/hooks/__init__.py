@@ -30,7 +30,6 @@ from turngate.cli.review import (
     check_person,
     find_hooks,
     pending_hooks,
-    review_hooks,
 )
 from turngate.cli.review.details import HookChanges, details_json, format_details
 from turngate.cli.review.entries import (
@@ -47,7 +46,7 @@ from turngate.errors import UsageError
 from turngate.ports import World, on_machine
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval
-from turngate.trust.review import Review, ReviewedHook
+from turngate.trust.review import Review, ReviewedHook, review_project
 
 EXIT_CODES = f"""\
 Exit codes:
@@ -78,13 +77,6 @@ Examples:
     add_place_options(parser)
     add_json_option(parser)
     actions = add_actions(parser)
-    _add_list_and_show(actions)
-    _add_diff(actions)
-    _add_approve_and_reject(actions)
-    _add_test(actions)
-
-
-def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
     all_hooks = add_command(
         actions,
         "list",
@@ -109,13 +101,10 @@ longer configured. The last run, its result and the mean time come from this pro
     one_hook.add_argument(
         "key", metavar="KEY", help="the hook's name in the list: its id, or its event and position"
     )
-    for parser in (all_hooks, one_hook):
-        add_place_options(parser, of_action=True)
-        add_json_option(parser, of_action=True)
-
-
-def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    for action in (all_hooks, one_hook):
+        add_place_options(action, of_action=True)
+        add_json_option(action, of_action=True)
+    action = add_command(
         actions,
         "diff",
         summary="print what has changed since hooks were approved",
@@ -129,16 +118,13 @@ pending hooks. Invisible and misleading characters are shown as codes, such as <
             "turngate hooks diff tests": "one hook",
         },
     )
-    parser.add_argument("keys", nargs="*", metavar="KEY", help="the hooks (default: all that are pending)")
-    parser.add_argument(
+    action.add_argument("keys", nargs="*", metavar="KEY", help="the hooks (default: all that are pending)")
+    action.add_argument(
         "--full",
         action="store_true",
         help="for a new hook, also print the files that its command does not name",
     )
-    add_place_options(parser, of_action=True)
-
-
-def _add_approve_and_reject(actions: "argparse._SubParsersAction[Parser]") -> None:
+    add_place_options(action, of_action=True)
     approve = add_command(
         actions,
         "approve",
@@ -177,10 +163,7 @@ Exit codes:
     )
     reject.add_argument("keys", nargs="+", metavar="KEY", help="the hooks")
     add_place_options(reject, of_action=True)
-
-
-def _add_test(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    action = add_command(
         actions,
         "test",
         summary="run hooks on a sample input and explain their answers",
@@ -202,13 +185,13 @@ Exit codes:
   {EXIT_USAGE}, including an unknown hook or an event without hooks
   {EXIT_ERRORS_AND_SIGNALS}""",
     )
-    add = parser.add_argument
-    add_event_options(parser, others="other fields get sample values")
+    add = action.add_argument
+    add_event_options(action, others="other fields get sample values")
     add("--hook", metavar="KEY", help="only this hook: its id, or its key in `turngate hooks`")
-    add_place_options(parser, of_action=True)
+    add_place_options(action, of_action=True)
     add("--in-place", action="store_true", help="run the hooks in the project itself, not in a copy")
     add("--trust", action="store_true", help="also run hooks that are pending, as they are now")
-    add_json_option(parser, of_action=True)
+    add_json_option(action, of_action=True)
 
 
 NOTHING_PENDING = "nothing is pending"
@@ -232,7 +215,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _review(options: argparse.Namespace, world: World) -> Review:
     with show_if_slow(f"reading the settings{on_machine(world)}"):
-        return review_hooks(world.project, **settings_options(options, world))
+        return review_project(world.project, **settings_options(options, world))
 
 
 def _read_entries(review: Review, world: World) -> list[HookEntry]:
@@ -321,7 +304,10 @@ def _approve(options: argparse.Namespace, world: World) -> int:
         raise UsageError(
             "there is no terminal to ask at; read what is printed above, then add --yes to approve it"
         )
-    if not options.yes and not confirm(_question(hooks, gone, world.machine)):
+    what = "this hook" if len(hooks) == 1 else f"these {len(hooks)} hooks"
+    question = f"let {what} run on {world.machine or 'this machine'}{', and forget the hooks that are gone' if gone else ''}?"
+    question = question if hooks else "forget the approvals of hooks that are gone?"
+    if not options.yes and not confirm(question):
         print("nothing was approved")
         return EXIT_PROBLEMS
     approve_shown(hooks, lambda: _review(options, world))
@@ -332,13 +318,6 @@ def _approve(options: argparse.Namespace, world: World) -> int:
 
 
 _RUNS_ALREADY = {"approved": "already approved", "exempt": "needs no approval"}
-
-
-def _question(hooks: Sequence[ReviewedHook], gone: Sequence[Approval], where: str) -> str:
-    if not hooks:
-        return "forget the approvals of hooks that are gone?"
-    what = "this hook" if len(hooks) == 1 else f"these {len(hooks)} hooks"
-    return f"let {what} run on {where or 'this machine'}{', and forget the hooks that are gone' if gone else ''}?"
 
 
 def _reject(options: argparse.Namespace, world: World) -> int:

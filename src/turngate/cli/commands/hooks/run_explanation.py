@@ -66,18 +66,22 @@ def explain(run: HookRun, dialect: Dialect) -> tuple[FieldNote, ...]:
 
 def _notes(run: HookRun, dialect: Dialect) -> Iterator[FieldNote]:
     match run.report:
-        case Skipped(why):
-            yield FieldNote("run", "", f"it did not run: {why}")
+        case Skipped(reason):
+            yield FieldNote("run", "", f"it did not run: {reason}")
         case HookFailed(error):
             yield FieldNote("run", "", f"it could not be run: {error}")
-        case TimedOut(seconds, stdout, stderr):
+        case TimedOut(seconds, out, err):
             yield FieldNote("time", f"{seconds:g} s", "the timeout: it was ended, and gave no decision")
-            for name, text in (("stdout", stdout), ("stderr", stderr)):
+            for name, text in (("stdout", out), ("stderr", err)):
                 if text.strip():
                     yield _ignored(name, _shown(text), "it timed out")
         case Exited():
             yield FieldNote("exit code", str(run.report.code), _exit_meaning(run, run.report, dialect))
-            yield from _explain_stdout(run, run.report, dialect)
+            stdout = run.report.stdout
+            if stdout.strip() and (why := _why_stdout_is_ignored(run, run.report, dialect)) is not None:
+                yield _ignored("stdout", _shown(stdout), why)
+            elif stdout.strip():
+                yield from _explain_answer("stdout", stdout, run, dialect)
             yield from _explain_stderr(run, run.report)
         case Replied(text):
             yield from _explain_answer("reply", text, run, dialect)
@@ -122,15 +126,6 @@ def _meaning_of_2(run: HookRun) -> str:
 
 
 # The output
-
-
-def _explain_stdout(run: HookRun, report: Exited, dialect: Dialect) -> Iterator[FieldNote]:
-    if not report.stdout.strip():
-        return
-    if (why := _why_stdout_is_ignored(run, report, dialect)) is not None:
-        yield _ignored("stdout", _shown(report.stdout), why)
-    else:
-        yield from _explain_answer("stdout", report.stdout, run, dialect)
 
 
 def _why_stdout_is_ignored(run: HookRun, report: Exited, dialect: Dialect) -> str | None:

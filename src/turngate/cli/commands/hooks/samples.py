@@ -69,7 +69,12 @@ def _own_fields(rule: Rule, subject: str, project: str, transcript: str) -> dict
         case "PreToolUse" | "PermissionRequest":
             return call
         case "PostToolUse":
-            return {**call, "tool_response": _tool_response(subject, project), "duration_ms": 12}
+            response: object = "hello"
+            if subject == "Bash":
+                response = {"stdout": "hello\n", "stderr": "", "interrupted": False}
+            elif subject in ("Write", "Edit"):
+                response = {"filePath": f"{project}/example.txt", "success": True}
+            return {**call, "tool_response": response, "duration_ms": 12}
         case "PostToolUseFailure":
             return {**call, "error": "it failed", "duration_ms": 12}
         case "PostToolBatch":
@@ -94,10 +99,3 @@ def _tool_input(tool: str, project: str) -> dict[str, Any]:
         "WebFetch": {"url": "https://example.com/", "prompt": "Summarize it."},
     }
     return inputs.get(tool, {})
-
-
-def _tool_response(tool: str, project: str) -> Any:
-    if tool == "Bash":
-        return {"stdout": "hello\n", "stderr": "", "interrupted": False}
-    is_edit = tool in ("Write", "Edit")
-    return {"filePath": f"{project}/example.txt", "success": True} if is_edit else "hello"

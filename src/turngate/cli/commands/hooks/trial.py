@@ -4,8 +4,6 @@ import argparse
 import contextlib
 import json
 import os
-import signal
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -15,13 +13,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.cli.commands.fire import read_input
 from turngate.cli.commands.hooks.run_explanation import effect_of, explain
 from turngate.cli.commands.hooks.samples import sample_fields
-from turngate.cli.console.conversation_text import (
-    flat,
-    hanging,
-    headline_style,
-    label_style,
-    outcome_label,
-)
+from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
 from turngate.cli.console.verdict import print_warning, problems_for, verdict_headline
@@ -94,10 +86,7 @@ def try_hooks(options: argparse.Namespace, workspace: OpenWorkspace) -> int:
     ):
         with open(place.transcript, "xb") as file:
             file.write(conversation())
-        trials = workspace.run(_try_all(chosen, settings, place, fields))
-    if isinstance(trials, signal.Signals):
-        print(f"turngate: ended by {trials.name}; no hook is left running", file=sys.stderr)
-        return 128 + trials
+        trials = workspace.run(_try_all(chosen, settings, place, fields), "; no hook is left running")
     not_loaded = has_unloaded_hooks(settings, options.event)
     # Hooks in the background have no part in the verdict.
     runs = tuple(trial.run for trial in trials if not trial.run.rule.hook.detached)
@@ -116,7 +105,7 @@ def try_hooks(options: argparse.Namespace, workspace: OpenWorkspace) -> int:
         }
         print(json.dumps(shown, indent=2))
     else:
-        _print(trials, settings, place, options.event, hanging(headline), world.location)
+        _print(trials, settings, place, options.event, fmt.hanging(headline), world.location)
     has_fault = any(isinstance(trial.run.decision, Fault) for trial in trials)
     return EXIT_NOT_ENFORCED if has_fault or not_loaded else EXIT_ALLOWED
 
@@ -192,10 +181,10 @@ def _print(
     trials: Sequence[Trial], settings: Settings, place: Place, event: str, headline: str, location: str
 ) -> None:
     where = "in a copy of the project, which is removed" if place.relocation else "in the project itself"
-    print(paint(f"{event}: {headline}", headline_style(headline)))
+    print(paint(f"{event}: {headline}", fmt.headline_style(headline)))
     print(f"  {where}")
     for note in place.notes:
-        print(f"  {flat(note)}")
+        print(f"  {fmt.flat(note)}")
     for trial in trials:
         _print_trial(trial, settings, location)
     for problem in problems_for(event, settings):
@@ -205,25 +194,25 @@ def _print(
 def _print_trial(trial: Trial, settings: Settings, location: str) -> None:
     run = trial.run
     file = f"  ({run.rule.file})" if run.rule.file else ""
-    print(paint(f"{shown_key(trial.key)}{flat(file)}", "bold"))
+    print(paint(f"{shown_key(trial.key)}{fmt.flat(file)}", "bold"))
     is_in_background = run.rule.hook.detached and not isinstance(run.report, Skipped)
-    label = outcome_label(outcome(run), blocking=is_blocking(run, settings.dialect))
+    label = fmt.outcome_label(outcome(run), blocking=is_blocking(run, settings.dialect))
     label = "in background" if is_in_background else label
     command = one_line(hook_text(run.rule.hook), MAX_COMMAND_CHARS)
-    print(f"  {paint(label, label_style(label))}, {run.seconds:.2f} s: {flat(command)}")
+    print(f"  {paint(label, fmt.label_style(label))}, {run.seconds:.2f} s: {fmt.flat(command)}")
     if not isinstance(run.report, Skipped):
-        print(f"  {'input':<{FIELD_WIDTH}} {flat(_shown_input(trial.fields))}")
+        print(f"  {'input':<{FIELD_WIDTH}} {fmt.flat(_shown_input(trial.fields))}")
     for note in explain(run, settings.dialect):
         meaning = f"ignored: {note.meaning}" if note.is_ignored else note.meaning
         name = note.field if note.field in _OUTER_FIELDS else f"  {note.field}"
         value = f"{note.value} → " if note.value else ""
-        print(f"  {flat(f'{name:<{FIELD_WIDTH}} {value}{meaning}')}")
+        print(f"  {fmt.flat(f'{name:<{FIELD_WIDTH}} {value}{meaning}')}")
     effect = effect_of(run, settings.dialect)
-    print(f"  ⇒ {flat(effect.text)}")
+    print(f"  ⇒ {fmt.flat(effect.text)}")
     if effect.detail:
         print(indent(indent(effect.detail)))
     for hint in _hints(trial):
-        print(f"  → {flat(with_place(hint, location))}")
+        print(f"  → {fmt.flat(with_place(hint, location))}")
 
 
 def _shown_input(fields: dict[str, Any]) -> str:

@@ -7,23 +7,30 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from turngate.cli.commands.check import NOT_IGNORED, check_ignore
-from turngate.cli.commands.init.named_gates import Place, in_repository, propose_named, read_names
-from turngate.cli.commands.init.proposal import Proposal, ProposedGate, json_style, propose_for, settings_text
+from turngate.cli.commands.init.proposal import (
+    Place,
+    ProposedGate,
+    json_style,
+    propose_for,
+    propose_named,
+    read_names,
+    settings_text,
+)
 from turngate.cli.commands.init.trial import keep_results, try_gates
 from turngate.cli.console.conversation_text import counted, flat
 from turngate.cli.console.questions import can_ask, confirm, may_write
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note, with_place
-from turngate.cli.review import approve_shown, review_hooks
+from turngate.cli.review import approve_shown
 from turngate.cli.review.entries import PENDING, shown_key, what_to_do
 from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
-from turngate.core.settings import Rule, Settings
+from turngate.core.settings import Rule
 from turngate.errors import UsageError
 from turngate.gates.find_checks import has_program, unreadable_files
 from turngate.gates.project_files import read_project_files
@@ -31,37 +38,17 @@ from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.hosts.install.settings_file import read_settings_text, replace_settings_text
 from turngate.hosts.install.settings_text import UnsuitableSettings, add_hooks, hook_lines
 from turngate.models.resolve import DEFAULT_MODELS
+from turngate.project.checkouts import find_top
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
 from turngate.settings.load import load_layers, project_path
 from turngate.settings.parse import parse_layer
 from turngate.state.files import write_all
-from turngate.trust.review import Review, ReviewedHook
-
-
-def approve_written(project: str, text: str) -> Iterator[str]:
-    """Approve the hooks of the settings that were written, and yield a line about each. Raises UsageError."""
-    layer = parse_layer(json.loads(text), file=SETTINGS, level="project", family="turngate", dialect=TURNGATE)
-    shown = [rule.hook for rule in layer.rules]
-    hooks = [hook for hook in _review(project).hooks if hook.rule.file == SETTINGS]
-    pending = [hook for hook in hooks if hook.status in PENDING and hook.rule.hook in shown]
-    files = {hook.key: _unseen_file(hook) for hook in pending}
-    approve_shown([hook for hook in pending if not files[hook.key]], lambda: _review(project))
-    for key, file in files.items():
-        if file:
-            yield f"pending   {shown_key(key)}: it runs {file} of this project; {what_to_do(key)}"
-        else:
-            yield f"approved  {shown_key(key)}"
+from turngate.trust.review import Review, review_project
 
 
 def _review(project: str) -> Review:
-    return review_hooks(project, dialect="turngate", files=LOCAL)
-
-
-def _unseen_file(hook: ReviewedHook) -> str | None:
-    """Return a file of the project that the hook names: an approval covers its content, which was not shown."""
-    inside = (name for name in hook.command_files.named if not os.path.isabs(name))
-    return next(map(shown_key, inside), None)
+    return review_project(project, dialect="turngate", files=LOCAL)
 
 
 NOTHING_FOUND = (
@@ -86,21 +73,32 @@ def init(options: argparse.Namespace) -> int:
         print(note)
     files = read_project_files(project)
     settings = load_layers(project_path(project, LOCAL), dialect="turngate", files=LOCAL).merge()
-    here = Place(files, partial(has_program, project), in_repository(project), _has_judge(settings))
+    has_judge = bool(settings.judge or any(map(os.environ.get, DEFAULT_MODELS)))
+    top = find_top(os.path.realpath(project), LOCAL)
+    has_repository = os.path.exists(os.path.join(top, ".git"))
+    here = Place(files, partial(has_program, project), has_repository, has_judge)
     proposal = propose_for(project, files, here.has_program, names)
-    named = propose_named(names, here, proposal)
-    gates = (*proposal.gates, *named.gates)
-    configured = _configured(gates, settings)
+    named, notes = propose_named(names, here, proposal)
+    gates = (*proposal.gates, *named)
+    # What a hook of the project runs already, with the file of that hook.
+    rules = [rule for rule in settings.rules if rule.event == "Stop" and rule.source != "user"]
+    configured = {gate.id: rule.file or "" for gate in gates for rule in rules if _runs(rule, gate)}
     new = tuple(gate for gate in gates if gate.id not in configured)
     unread = (
         f"! {name}: {why}, so the checks that it names are not known"
         for name, why in unreadable_files(files).items()
     )
-    warnings = [*unread, *_left_out(proposal, configured), *named.notes]
+    warnings = [*unread]
+    warnings += [f"{name} is left out: a hook in {file} already runs it" for name, file in configured.items()]
+    warnings += [
+        f"{tool.check} is left out: `{tool.command}` ({tool.found_in}) needs {tool.program}, which was not found"
+        for tool in proposal.missing
+    ]
+    warnings += notes
     before = None
-    if settings_exist(project):
+    if os.path.lexists(os.path.join(project, SETTINGS)):
         before = _read_existing(project)
-        asked = tuple(gate for gate in new if gate in named.gates or gate.check in names)
+        asked = tuple(gate for gate in new if gate in named or gate.check in names)
         _show_additions([gate for gate in new if gate not in asked], configured, is_kept=not asked)
         if not asked:
             _print_warnings(warnings)
@@ -143,17 +141,6 @@ def _is_tried(gates: Sequence[ProposedGate], options: argparse.Namespace) -> boo
     return confirm("run each of them once now, to see whether it can run?")
 
 
-def _has_judge(settings: Settings) -> bool:
-    return bool(settings.judge or any(map(os.environ.get, DEFAULT_MODELS)))
-
-
-def _configured(gates: Sequence[ProposedGate], settings: Settings) -> dict[str, str]:
-    """Return the ids of gates whose check a hook of the project runs already, each with the file of that hook."""
-    rules = [rule for rule in settings.rules if rule.event == "Stop" and rule.source != "user"]
-    found = ((gate.id, rule.file or "") for gate in gates for rule in rules if _runs(rule, gate))
-    return dict(found)
-
-
 def _runs(rule: Rule, gate: ProposedGate) -> bool:
     command = command_of(rule.hook)
     if isinstance(rule.hook, GateHook) and rule.hook.gate == gate.entry.get("gate"):
@@ -191,14 +178,6 @@ def _print_warnings(warnings: Iterable[str]) -> None:
             print(flat(warning))
 
 
-def _left_out(proposal: Proposal, configured: Mapping[str, str]) -> Iterator[str]:
-    for name, file in configured.items():
-        yield f"{name} is left out: a hook in {file} already runs it"
-    for tool in proposal.missing:
-        what = f"`{tool.command}` ({tool.found_in})"
-        yield f"{tool.check} is left out: {what} needs {tool.program}, which was not found"
-
-
 # Write
 
 
@@ -211,7 +190,7 @@ def _write(
 ) -> int:
     """Write settings with these gates, or add them to the settings `before`."""
     own = settings_text(gates, json_style(project))
-    text, ignores = own, ignore_is_missing(project)
+    text, ignores = own, check_ignore(project, LOCAL_SETTINGS) == NOT_IGNORED  # git would commit them
     print(paint(f"{counted(len(gates), 'gate')} for {SETTINGS}:", "bold"))
     _print_commands(gates)
     if ignores:
@@ -220,30 +199,21 @@ def _write(
     if before is None:
         print(paint(f"{SETTINGS}:", "bold"), text, sep="\n")
     else:
-        text = _with_gates(before, gates)
+        try:
+            text = add_hooks(before, "Stop", [gate.entry for gate in gates])
+        except UnsuitableSettings as error:
+            raise UsageError(f"{SETTINGS} cannot be changed: {error}; nothing was changed") from None
         print(f'added to the "Stop" hooks in {SETTINGS}:')
         print(",\n".join(f"  {json.dumps(gate.entry, ensure_ascii=False)}" for gate in gates))
     _print_warnings(warnings)
-    if not may_write(_question(gates), options):
+    what = "this gate" if len(gates) == 1 else f"these {len(gates)} gates"
+    runs = "" if _is_agent() or not can_ask() else f", and let {what} run on this machine"
+    if not may_write(f"write it{runs}?", options):
         return 0 if options.dry_run else EXIT_PROBLEMS
     if not _write_files(project, before, text, ignores=ignores):
         return EXIT_IO_ERROR
-    return _approve(
-        project, own, is_confirmed=not options.yes and can_ask()
-    )  # a line of stdin approves nothing
-
-
-def _with_gates(before: str, gates: Sequence[ProposedGate]) -> str:
-    try:
-        return add_hooks(before, "Stop", [gate.entry for gate in gates])
-    except UnsuitableSettings as error:
-        raise UsageError(f"{SETTINGS} cannot be changed: {error}; nothing was changed") from None
-
-
-def _question(gates: Sequence[ProposedGate]) -> str:
-    what = "this gate" if len(gates) == 1 else f"these {len(gates)} gates"
-    runs = "" if _is_agent() or not can_ask() else f", and let {what} run on this machine"
-    return f"write it{runs}?"
+    is_confirmed = not options.yes and can_ask()  # a line of stdin approves nothing
+    return _approve(project, own, is_confirmed=is_confirmed)
 
 
 def _is_agent() -> bool:
@@ -277,8 +247,24 @@ def _approve(project: str, text: str, *, is_confirmed: bool) -> int:
     code, next_step = 0, WHEN_APPROVED
     if is_confirmed and not _is_agent():
         try:
-            for line in approve_written(project, text):
-                print(line)
+            layer = parse_layer(
+                json.loads(text), file=SETTINGS, level="project", family="turngate", dialect=TURNGATE
+            )
+            shown = [rule.hook for rule in layer.rules]
+            hooks = [hook for hook in _review(project).hooks if hook.rule.file == SETTINGS]
+            pending = [hook for hook in hooks if hook.status in PENDING and hook.rule.hook in shown]
+            # An approval covers the content of the project's files that a hook names, which was not shown.
+            inside = {
+                each.key: (name for name in each.command_files.named if not os.path.isabs(name))
+                for each in pending
+            }
+            files = {key: next(map(shown_key, names), None) for key, names in inside.items()}
+            approve_shown([hook for hook in pending if not files[hook.key]], lambda: _review(project))
+            for key, file in files.items():
+                if file:
+                    print(f"pending   {shown_key(key)}: it runs {file} of this project; {what_to_do(key)}")
+                else:
+                    print(f"approved  {shown_key(key)}")
             next_step = NOW
         except UsageError as error:
             print(f"! the gates are not approved: {error}", file=sys.stderr)
@@ -314,10 +300,6 @@ def check_place(project: str) -> None:
         raise UsageError(f"{FOLDER} is a file, expected a folder; rename it")
 
 
-def settings_exist(project: str) -> bool:
-    return os.path.lexists(os.path.join(project, SETTINGS))
-
-
 def write_settings(project: str, text: str) -> None:
     """Create the settings file, and leave nothing behind if that fails. Raises OSError, also if there is one."""
     folder = os.path.join(project, FOLDER)
@@ -344,11 +326,6 @@ def _create(path: str, data: bytes) -> None:
         raise
     finally:
         os.close(fd)
-
-
-def ignore_is_missing(project: str) -> bool:
-    """Whether git would commit the local settings of this project."""
-    return check_ignore(project, LOCAL_SETTINGS) == NOT_IGNORED
 
 
 def add_to_gitignore(project: str) -> None:

@@ -1,7 +1,8 @@
-"""Which gates `turngate init` proposes for a project, and the text of its settings."""
+"""Which gates `turngate init` proposes for a project, by itself and for names that a person gives, and the text of its settings."""
 
 import configparser
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -11,6 +12,9 @@ from glob import glob
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
+from turngate.core.text import closest_word, quote_name
+from turngate.errors import UsageError
+from turngate.gates.arguments import json_name, option_rows
 from turngate.gates.find_checks import (
     WHOLE,
     CheckCommand,
@@ -20,9 +24,11 @@ from turngate.gates.find_checks import (
     repeats,
 )
 from turngate.gates.library import GATES
+from turngate.gates.library.coverage import REPORTS
+from turngate.gates.library.project_checks import LOOKED_FOR
 from turngate.gates.project_files import ProjectFiles, read_project_files
 from turngate.gates.project_tasks import read_json, read_toml, table
-from turngate.gates.toolchains import NODE_LOCK_FILES, PYTHON_LOCK_FILES
+from turngate.gates.toolchains import NODE_LOCK_FILES, PROJECT_CHECKS, PYTHON_LOCK_FILES
 from turngate.hosts.install.json_text import JsonStyle, format_json
 from turngate.project.files import LOCAL
 from turngate.settings.json_schema import schema_address
@@ -71,7 +77,9 @@ def propose_for(
         return root
     gates, missing = [*root.gates], [*root.missing]
     for folder in _packages(project, files, is_searched=not found)[:MAX_PACKAGES]:
-        inner = _package_files(project, folder, files)
+        inner = read_project_files(os.path.join(project, folder))
+        locks = {*PYTHON_LOCK_FILES, *NODE_LOCK_FILES} & files.names  # those of the workspace are its own
+        inner = ProjectFiles(inner.names | locks, inner.texts)
         own = propose(
             [each for each in find_check_commands(inner) if each.check not in found], has_program, wanted
         )
@@ -102,13 +110,8 @@ def _propose(sure: Sequence[CheckCommand], has_program: Callable[[str], bool]) -
     for check in dict.fromkeys(each.check for each in sure):
         chosen = chosen_commands(sure, check)
         for best in chosen:
-            others = [
-                each
-                for each in sure
-                if each.check == check
-                and each not in chosen
-                and (each.kind == best.kind or best.kind in WHOLE)
-            ]
+            others = [each for each in sure if each.check == check and each not in chosen]
+            others = [each for each in others if best.kind in WHOLE or each.kind == best.kind]
             there = [each for each in (best, *others) if has_program(each.program)]
             if not there:
                 missing.append(best)
@@ -117,7 +120,7 @@ def _propose(sure: Sequence[CheckCommand], has_program: Callable[[str], bool]) -
                 is_first = not any(gate.entry["id"] == check for gate in gates)
                 follows = len(chosen) == 1 and check in GATES
                 made = [_gate(each, is_first=is_first, follows=follows and each is best) for each in there]
-                gates.append(_with_others(made))
+                gates.append(replace(made[0], others=tuple(made[1:])))
     return Proposal(tuple(gates), tuple(missing))
 
 
@@ -128,11 +131,6 @@ def _gate(found: CheckCommand, *, is_first: bool, follows: bool) -> ProposedGate
     limit = {"timeout": TEST_TIMEOUT_S} if found.check in ("tests", "build") else {}
     entry = {"type": "gate", "id": name, **what, **limit}
     return ProposedGate(entry, found.command, found.found_in, found.quicker)
-
-
-def _with_others(gates: Sequence[ProposedGate]) -> ProposedGate:
-    first, *others = gates
-    return replace(first, others=tuple(others))
 
 
 # Packages of a workspace
@@ -175,10 +173,8 @@ def _matches(project: str, patterns: Iterable[str]) -> set[str]:
 def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:
     named = read_json(files.texts.get("package.json", "")).get("workspaces") or []
     named = named.get("packages", []) if isinstance(named, dict) else named
-    uv = (
-        table(read_toml(files.texts.get("pyproject.toml", "")), "tool", "uv", "workspace").get("members")
-        or []
-    )
+    pyproject = read_toml(files.texts.get("pyproject.toml", ""))
+    uv = table(pyproject, "tool", "uv", "workspace").get("members") or []
     pnpm = _read(project, "pnpm-workspace.yaml")
     block = re.search(r"(?m)^packages:\s*\n((?:[ \t]*(?:-.*|#.*)?\n?)*)", pnpm)
     lines = re.findall(r"-\s*['\"]?([^'\"\n#]+?)['\"]?\s*(?:#.*)?$", block[1], re.MULTILINE) if block else []
@@ -187,13 +183,6 @@ def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:
         for each in (*named, *uv, *lines)
         if isinstance(each, str) and each.strip("./")
     ]
-
-
-def _package_files(project: str, folder: str, root: ProjectFiles) -> ProjectFiles:
-    """Return the files of a package; the lock files of the workspace are its own."""
-    own = read_project_files(os.path.join(project, folder))
-    locks = {*PYTHON_LOCK_FILES, *NODE_LOCK_FILES} & root.names
-    return ProjectFiles(own.names | locks, own.texts)
 
 
 def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
@@ -210,6 +199,140 @@ def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
     others = tuple(_in_folder(each, folder) for each in gate.others)
     quicker = gate.quicker and f"cd {shlex.quote(folder)} && {gate.quicker}"
     return ProposedGate(entry, command, os.path.join(folder, gate.found_in), quicker, others)
+
+
+# Gates that a person names with `turngate init --with`
+
+
+@frozen
+class Place:
+    """What is known of a project and its machine."""
+
+    files: ProjectFiles
+    has_program: Callable[[str], bool]
+    has_repository: bool
+    has_judge: bool
+
+
+def read_names(given: Iterable[str]) -> list[str]:
+    """Return the names in `--with a,b --with c`. Raises UsageError for one that is not a gate."""
+    names = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in GATES:
+            meant = closest_word(name, tuple(GATES))
+            hint = f"did you mean {quote_name(meant)}? The" if meant else "the"
+            known = ", ".join(sorted(GATES))
+            raise UsageError(f"--with: there is no gate {quote_name(name)}; {hint} gates are {known}")
+    return list(dict.fromkeys(names))
+
+
+def propose_named(
+    names: Sequence[str], place: Place, proposal: Proposal
+) -> tuple[list[ProposedGate], list[str]]:
+    """Return the gates of these names that `proposal`, which has those of the project's checks, lacks; and notes.
+
+    A note is a sentence about a gate that is left out, or needs something else.
+    """
+    gates, notes = list[ProposedGate](), list[str]()
+    found = {gate.check for gate in proposal.gates} | {each.check for each in proposal.missing}
+    for name in names:
+        if name in PROJECT_CHECKS and name in found:
+            continue
+        if name in PROJECT_CHECKS:
+            others = chosen_commands(find_check_commands(place.files), name)
+            by_hand = f"looked for {LOOKED_FOR[name]}; name the command: {_entry(name, command='COMMAND')}"
+            reason = f"another gate runs what `{others[0].command}` runs" if others else by_hand
+            notes.append(f"{name} is left out: {reason}")
+        elif why := _why_left_out(name, place):
+            notes.append(f"{name} is left out: {why}")
+        else:
+            options = _guess_options(name, place)
+            entry = {"type": "gate", "id": name, "gate": name, **({"options": options} if options else {})}
+            gates.append(ProposedGate(entry, "", GATES[name].summary))
+            notes += [f"{name}: {note}"] if (note := _note(name, place)) else []
+    return gates, notes
+
+
+_ALSO_NEEDED = {"budget": "minutes", "judge": "prompt", "notify": "webhook"}
+_COMPARE_WITH_GIT = ("clean", "coverage", "dependencies", "review", "size", "untouched")
+
+
+def _why_left_out(name: str, place: Place) -> str | None:
+    """Return what is missing, and what to do or to write."""
+    gate, options = GATES[name], _guess_options(name, place)
+    if gate.command == "required":
+        return f"name its command: {_entry(name, command='COMMAND')}"
+    rows = (row for row in option_rows(gate) if row.required or row.name == _ALSO_NEEDED.get(name))
+    if missing := [row for row in rows if json_name(row) not in options]:
+        kinds: dict[str, Callable[[str], Any]] = {"texts": lambda word: [word], "number": lambda _: 60}
+        values = {json_name(row): kinds.get(row.kind, str)(row.metavar.rstrip("…")) for row in missing}
+        return f"its options cannot be guessed; write {_entry(name, options=values)}"
+    if name in _COMPARE_WITH_GIT and not place.has_repository:
+        return f"it compares with git; run `git init`, and then `turngate init --with {name}`"
+    if name == "checks" and not place.has_program("gh"):
+        return f"it needs gh, the command line of GitHub; install it, and run `turngate init --with {name}`"
+    if gate.asks_model and not place.has_judge:
+        return f"it asks a model, and none is configured; write {_entry(name, options={'model': 'PROVIDER:NAME'})}"
+    return None
+
+
+def _entry(name: str, **values: Any) -> str:
+    gate = {} if name == "command" else {"gate": name}
+    return json.dumps({"type": "gate", "id": name, **gate, **values})
+
+
+_TEST_FOLDERS = ("tests", "test", "spec", "__tests__", "testing")
+_TEST_FILES = {
+    "package.json": ("**/*.test.*", "**/*.spec.*"),
+    "go.mod": ("**/*_test.go",),
+    "Cargo.toml": ("**/*.rs",),  # which hold the tests of their own code
+    "Makefile.PL": ("t/**",),
+}
+
+
+def _guess_options(name: str, place: Place) -> dict[str, Any]:
+    """Return options that fit the project. A number is the gate's default, so that it can be seen and changed."""
+    names = place.files.names
+    if name == "untouched":
+        places = [f"{folder}/**" for folder in _TEST_FOLDERS if folder in names]
+        places = places or [name for name in sorted(names) if re.fullmatch(r"tests?\.\w+", name)]
+        globs = places + [glob for sign, globs in _TEST_FILES.items() if sign in names for glob in globs]
+        if not globs and {"pyproject.toml", "setup.py", "setup.cfg"} & names:
+            globs = ["**/test_*.py", "**/*_test.py"]
+        return {"globs": globs, "noWeakening": True} if globs else {}
+    if name == "touched":
+        logs = [
+            each for each in sorted(names) if re.fullmatch(r"(?i)(?:changelog|changes|history)\.\w+", each)
+        ]
+        sources = [f"{folder}/**" for folder in ("src", "lib") if folder in names]
+        return {"if": sources, "then": logs[:1]} if logs and sources else {}
+    if name in ("coverage", "size"):
+        return {json_name(row): row.default for row in GATES[name].options if row.kind == "number"}
+    return {}
+
+
+# How tests write a report of coverage, by a word of their command.
+_WITH_COVERAGE = {
+    "pytest": "pytest --cov --cov-report=xml",
+    "vitest": "vitest run --coverage --coverage.reporter=lcov",
+    "jest": "jest --coverage",
+    "mocha": "c8 --reporter=lcov mocha",
+    "node": "c8 --reporter=lcov node --test",
+    "cargo": "cargo llvm-cov --lcov --output-path lcov.info",
+}
+
+
+def _note(name: str, place: Place) -> str | None:
+    """Return what else the gate needs, or could use."""
+    if name == "secrets" and not place.has_program("gitleaks"):
+        return "it knows the usual formats of keys; if gitleaks is installed, it runs that too"
+    if name != "coverage" or any(report in place.files.names for report in REPORTS):
+        return None
+    tests = [each for each in find_check_commands(place.files) if each.check == "tests"]
+    words = re.findall(r"[\w-]+", " ".join(step for each in tests for step in each.steps))
+    command = next((_WITH_COVERAGE[word] for word in words if word in _WITH_COVERAGE), None)
+    how = f", as `{command}` does" if command else ""
+    return f"let the tests write {' or '.join(REPORTS[:2])}{how}; without a report it cannot run"
 
 
 # The text of the settings

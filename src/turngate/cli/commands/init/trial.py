@@ -8,8 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from turngate.cli.commands.gates.actions import GateResult, open_private_folder, run_gate
-from turngate.cli.commands.gates.runnable_hooks import GateEntry
+from turngate.cli.commands.gates.actions import GateEntry, GateResult, open_private_folder, run_gate
 from turngate.cli.commands.init.proposal import ProposedGate, settings_text
 from turngate.cli.console.conversation_text import flat
 from turngate.cli.console.signals import restore_handlers, run_until_signal

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from turngate.agent.session_store import list_sessions
@@ -129,7 +129,9 @@ def run(options: argparse.Namespace) -> int:
             "(`turngate check` reports what is configured)",
             file=sys.stderr,
         )
-    lines = _make_lines(options)
+    lines: Lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
+    if options.otlp is not None:
+        lines = OtlpLines(options.otlp)
     if options.follow:
         return _follow(folder, project, lines, only=given is not None)
     with contextlib.closing(JournalTail(folder)) as tail:
@@ -140,12 +142,6 @@ def run(options: argparse.Namespace) -> int:
             where = f"session {os.path.basename(folder)}{f' in {project}' if project else ''}"
             print(f"no hook ran in {where}; `turngate check` reports what is configured")
     return 0
-
-
-def _make_lines(options: argparse.Namespace) -> Lines:
-    if options.otlp is not None:
-        return OtlpLines(options.otlp)
-    return JsonLines() if options.json else TextLines(verbose=options.verbose)
 
 
 def _print_new(tail: "JournalTail", project: str | None, lines: Lines, *, running: bool = False) -> bool:
@@ -175,19 +171,15 @@ def _follow(folder: str, project: str | None, lines: Lines, *, only: bool) -> in
             if stdout_error():
                 return 0
             time.sleep(FOLLOW_INTERVAL_S)
-            for path in () if only or number % SEARCH_EVERY else _changed_sessions(before, project):
-                if path not in tails:
-                    tail = JournalTail(path, skip=before.get(path, 0))
-                    tails[path] = opened.enter_context(contextlib.closing(tail))
+            if only or number % SEARCH_EVERY:
+                continue
+            with contextlib.suppress(UsageError):
+                for path in _by_last_change():
+                    has_changed = path not in tails and before.get(path) != _size(path)
+                    if has_changed and (project is None or _mentions(path, project)):
+                        tail = JournalTail(path, skip=before.get(path, 0))
+                        tails[path] = opened.enter_context(contextlib.closing(tail))
     return 0
-
-
-def _changed_sessions(before: Mapping[str, int], project: str | None) -> Iterator[str]:
-    """Yield the folders of sessions whose journal has another size than before."""
-    with contextlib.suppress(UsageError):
-        for folder in _by_last_change():
-            if before.get(folder) != _size(folder) and (project is None or _mentions(folder, project)):
-                yield folder
 
 
 def _size(folder: str) -> int:
@@ -320,9 +312,8 @@ class JournalTail:
 
     def __init__(self, folder: str, *, skip: int = 0) -> None:
         """Begin `skip` bytes after the start of the newest file; 0: at the start of the older one."""
-        self._older, self._newest = (
-            os.path.join(folder, name) for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE)
-        )
+        self._older = os.path.join(folder, OLDER_JOURNAL_FILE)
+        self._newest = os.path.join(folder, JOURNAL_FILE)
         self._file: BinaryIO | None = None
         self._partial = b""
         self._is_too_long = False  # the partial line, whose beginning is dropped
@@ -341,26 +332,19 @@ class JournalTail:
         """Yield the records that were written since the last call."""
         while self._file or self._open_next():
             # Before reading: nothing is appended after the rotation, so the read below gets the rest.
-            is_rotated = self._is_rotated()
-            yield from self._read_records()
+            latest = self._newest if os.path.exists(self._newest) else self._older
+            is_rotated = os.path.exists(latest) and not self._is_open(latest)
+            for line in self._read_lines():
+                try:
+                    record = json.loads(line)
+                except (ValueError, RecursionError):  # such as the partial line of a process that was killed
+                    record = None
+                if isinstance(record, dict):
+                    yield record
+                else:
+                    self.skipped += bool(line.strip())
             if not is_rotated or not self._open_next():
                 return
-
-    def _is_rotated(self) -> bool:
-        """Return whether there is a later file than the one that is open."""
-        latest = self._newest if os.path.exists(self._newest) else self._older
-        return os.path.exists(latest) and not self._is_open(latest)
-
-    def _read_records(self) -> Iterator[dict[str, Any]]:
-        for line in self._read_lines():
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):  # such as the partial line of a process that was killed
-                record = None
-            if isinstance(record, dict):
-                yield record
-            else:
-                self.skipped += bool(line.strip())
 
     def _read_lines(self) -> Iterator[bytes]:
         """Yield the complete lines, at most MAX_LINE_BYTES of them in memory."""

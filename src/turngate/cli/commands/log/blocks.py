@@ -35,16 +35,18 @@ def mark_block(options: argparse.Namespace) -> int:
 def list_blocks(options: argparse.Namespace) -> int:
     """List the blocks of a project, or with --open the sessions that have ended with a gate still blocking."""
     project = recorded_project(options.project) if options.project else project_folder(None)
-    found = (
-        list(_open_sessions(project))
-        if options.open
-        else sorted(_blocks(project), key=lambda block: block["time"])
-    )
+    found = list(_open_sessions(project) if options.open else _blocks(project))
+    found = found if options.open else sorted(found, key=lambda block: block["time"])
     if options.json:
         print(json.dumps(found, indent=2))
         return 0
     for each in found[-MAX_SHOWN_BLOCKS:]:
-        print(_describe_open(each) if options.open else _describe(each))
+        if not options.open:
+            print(_describe(each))
+            continue
+        title = truncate(one_line(strip_controls(each["title"])), MAX_SHOWN_LINE_CHARS)
+        names = strip_controls(", ".join(each["blocked_by"]))
+        print(f"{each['session']}  {format_time(each['time'])}  still blocked by {names}  {title}".rstrip())
     if not found:
         print(f"nothing {'is open' if options.open else 'was blocked'} in {strip_controls(project)}")
     elif len(found) > MAX_SHOWN_BLOCKS:
@@ -85,9 +87,3 @@ def _describe(block: Block) -> str:
     return (
         f"{block['id']}  {format_time(block['time'])}  {mark}{gate}  {truncate(reason, MAX_SHOWN_LINE_CHARS)}"
     )
-
-
-def _describe_open(session: Block) -> str:
-    title = truncate(one_line(strip_controls(session["title"])), MAX_SHOWN_LINE_CHARS)
-    names = strip_controls(", ".join(session["blocked_by"]))
-    return f"{session['session']}  {format_time(session['time'])}  still blocked by {names}  {title}".rstrip()

@@ -5,13 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from turngate.cli.console.conversation_text import (
-    LABEL_WIDTH,
-    format_blocked_subagents,
-    format_dollars,
-    headline_style,
-    outcome_label,
-)
+from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.streams import paint
 from turngate.core.constants import AGENT_KEEPS
 from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
@@ -87,7 +81,7 @@ def _format(record: dict[str, Any]) -> tuple[str | None, str]:
     match record.get("kind"):
         case "verdict":
             verdict = _format_verdict(record)
-            style = "alert" if record.get("unenforced") else headline_style(verdict)
+            style = "alert" if record.get("unenforced") else fmt.headline_style(verdict)
             return f"{record.get('event')}: {verdict}", style
         case "turn_end":
             return _format_turn_end(record), "notice"
@@ -108,7 +102,7 @@ def _format_turn_end(record: dict[str, Any]) -> str | None:
     """Name an end that the verdict above it does not: `turn ended (capped) after 3 continuations (the limit). …`."""
     ended_by = record.get("ended_by")
     if blocked := record.get("blocked_subagents"):
-        return one_line(f"turn ended ({ended_by}): {format_blocked_subagents(blocked)}")
+        return one_line(f"turn ended ({ended_by}): {fmt.format_blocked_subagents(blocked)}")
     if ended_by == "allowed":
         return None
     reason = record.get("reason") or ""
@@ -123,8 +117,11 @@ def _format_verdict(record: dict[str, Any]) -> str:
         verdict = f"blocked by {names}" if names else "blocked"
     else:
         verdict = _HALTS.get(record.get("ended_by", "")) or _question(record) or "allowed"
-    if failed := ", ".join(map(_format_unenforced, record.get("unenforced", ()))):
-        verdict += f" (not enforced: {failed})"
+    failed = []
+    for run in record.get("unenforced", ()):  # of a gate that was skipped there is no other record
+        why = f": {one_line(str(run['why']))}" if run.get("outcome") == "skipped" and run.get("why") else ""
+        failed.append(_quote(str(run.get("hook"))) + why)
+    verdict += f" (not enforced: {', '.join(failed)})" if failed else ""
     lines = lines_with_words(record.get("prompt") or record.get("stop_reason"))
     return f"{verdict}: {lines[-1]}" if lines and not names else verdict
 
@@ -134,12 +131,6 @@ _HALTS = {"halted": "halted by a hook", "checkpoint": "waiting for the user"}
 
 def _quote(name: str) -> str:
     return quote_name(one_line(name, MAX_HOOK_NAME_CHARS))
-
-
-def _format_unenforced(run: dict[str, Any]) -> str:
-    """Name a gate; of one that was skipped there is no other record, so this says why."""
-    name, is_skipped = _quote(str(run.get("hook"))), run.get("outcome") == "skipped"
-    return f"{name}: {one_line(str(run['why']))}" if is_skipped and run.get("why") else name
 
 
 def _question(record: dict[str, Any]) -> str | None:
@@ -158,23 +149,17 @@ def _format_run(record: dict[str, Any]) -> str:
     name = hook_name(hook)
     # The record of the verdict says which failures were not enforced.
     result = record.get("outcome", "")
-    label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)
-    reason = lines_with_words(record.get("reason") or _kept_notice(record))
-    why = f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else ""
-    has_cost = "evaluation" in record and hook.get("type") != "agent"
-    cost = _format_cost(record["evaluation"]) if has_cost else ""
-    seconds = " " * 8 if result in ("did not end", "running") else f"{record.get('seconds', 0):6.2f} s"
-    return f"{label:<{LABEL_WIDTH}} {seconds}  {_quote(name)}{why}{cost}"
-
-
-def _kept_notice(record: dict[str, Any]) -> str:
-    """Return why a gate accepted what the agent keeps, if it did."""
+    label = (_question(record) if result == "allow" else None) or fmt.outcome_label(result, blocking=True)
     notice = str(record.get("notice") or "")
-    return notice if AGENT_KEEPS in notice else ""
-
-
-def _format_cost(evaluation: dict[str, Any]) -> str:
-    """Format the tokens and the price of a model; those of a hook agent are in a record of its own."""
-    tokens = evaluation.get("input_tokens", 0) + evaluation.get("output_tokens", 0)
-    price = evaluation.get("cost_usd")
-    return f"  ({tokens:,} tokens{f', {format_dollars(price)}' if price is not None else ''})"
+    reason = lines_with_words(record.get("reason") or (notice if AGENT_KEEPS in notice else ""))
+    why = f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else ""
+    cost = ""
+    if (
+        "evaluation" in record and hook.get("type") != "agent"
+    ):  # that of a hook agent is in a record of its own
+        spent = record["evaluation"]
+        price = spent.get("cost_usd")
+        tokens = spent.get("input_tokens", 0) + spent.get("output_tokens", 0)
+        cost = f"  ({tokens:,} tokens{f', {fmt.format_dollars(price)}' if price is not None else ''})"
+    seconds = " " * 8 if result in ("did not end", "running") else f"{record.get('seconds', 0):6.2f} s"
+    return f"{label:<{fmt.LABEL_WIDTH}} {seconds}  {_quote(name)}{why}{cost}"

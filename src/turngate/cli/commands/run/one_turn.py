@@ -10,29 +10,12 @@ from functools import partial
 from typing import Any
 
 from turngate.agent.session import Session
+from turngate.cli import main
 from turngate.cli.commands.run.session import OpenedSession, OpenSession
-from turngate.cli.console.conversation_text import (
-    ANSWERS,
-    NOT_ENFORCED,
-    NOT_PERMITTED,
-    format_blocked_subagents,
-    format_totals,
-    format_waiting,
-    hanging,
-)
+from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_loop
 from turngate.cli.console.streams import has_color, report_stdout_error, stdout_error, with_code
-from turngate.cli.main import (
-    EXIT_ALLOWED,
-    EXIT_BLOCKED,
-    EXIT_FAILED,
-    EXIT_HALTED,
-    EXIT_INTERRUPTED,
-    EXIT_IO_ERROR,
-    EXIT_NOT_ENFORCED,
-    EXIT_WAITING,
-)
 from turngate.core.events.stream_events import (
     HookFinished,
     HookStarted,
@@ -49,12 +32,12 @@ from turngate.core.verdict.json_output import run_json, unenforced_json
 from turngate.settings.slash_commands import parse_call
 
 EXIT_CODES = {
-    "completed": EXIT_ALLOWED,
-    "capped": EXIT_BLOCKED,
-    "halted": EXIT_HALTED,
-    "waiting": EXIT_WAITING,
-    "error": EXIT_FAILED,
-    "interrupted": EXIT_INTERRUPTED,
+    "completed": main.EXIT_ALLOWED,
+    "capped": main.EXIT_BLOCKED,
+    "halted": main.EXIT_HALTED,
+    "waiting": main.EXIT_WAITING,
+    "error": main.EXIT_FAILED,
+    "interrupted": main.EXIT_INTERRUPTED,
 }
 
 
@@ -67,12 +50,12 @@ def run_print(open_session: OpenSession, prompt: str, output_format: str) -> int
     result = session.last_result or result  # with what SessionEnd hooks added to it
     printer.print_result(result, session)
     is_unenforced = result.outcome == "completed" and not result.success
-    code = EXIT_NOT_ENFORCED if is_unenforced else EXIT_CODES[result.outcome]
+    code = main.EXIT_NOT_ENFORCED if is_unenforced else EXIT_CODES[result.outcome]
     code = 128 + turn.signal if turn.signal else code
     if error := stdout_error():
         where = f"it is kept in {result.transcript_path}"
         report_stdout_error(f"turngate: the answer could not be written to stdout ({error}); {where}")
-        return code or EXIT_IO_ERROR
+        return code or main.EXIT_IO_ERROR
     return code
 
 
@@ -135,25 +118,26 @@ class _Printer:
         self._progress = ProgressLine(self._waiting_for)
 
     def show_progress(self, idle: str = "") -> AbstractAsyncContextManager[None]:
-        self._progress = ProgressLine(self._waiting_for, idle=idle, last_line=self._last_line)
+        self._progress = ProgressLine(
+            self._waiting_for,
+            idle=idle,
+            last_line=lambda: next(filter(None, (each.last_line() for each in self._running_hooks)), ""),
+        )
         return self._progress.shown() if self._format == "text" else nullcontext()
 
     def _waiting_for(self) -> list[str]:
-        return [format_waiting(started.hook, started.timeout) for started in self._running_hooks]
-
-    def _last_line(self) -> str:
-        return next(filter(None, (started.last_line() for started in self._running_hooks)), "")
+        return [fmt.format_waiting(started.hook, started.timeout) for started in self._running_hooks]
 
     def on_event(self, event: SessionEvent) -> None:
         self._track(event)
         if self._format == "stream-json":
             print(json.dumps(event_json(event)), flush=True)
         if isinstance(event, Notice) and (
-            self._format == "text" or NOT_PERMITTED in event.text or NOT_ENFORCED in event.text
+            self._format == "text" or fmt.NOT_PERMITTED in event.text or fmt.NOT_ENFORCED in event.text
         ):
             self._progress.print(f"! {strip_controls(event.text)}")
             if event.hint:
-                self._progress.print(f"  → {hanging(event.hint)}")
+                self._progress.print(f"  → {fmt.hanging(event.hint)}")
 
     def _track(self, event: SessionEvent) -> None:
         match event:
@@ -179,17 +163,17 @@ class _Printer:
         is_known = reason is not None and any(reason in notice for notice in result.notices)
         is_question = result.outcome == "waiting" and result.question is not None  # printed above
         if result.ended_by == "checkpoint" and reason:
-            print(f"! {hanging(reason)}", file=sys.stderr, flush=True)
+            print(f"! {fmt.hanging(reason)}", file=sys.stderr, flush=True)
             if result.checkpoint is not None:
                 resume = f"turngate run --resume --session {result.session_id} -p yes"
-                print(f"  → {ANSWERS}: {resume}", file=sys.stderr, flush=True)
+                print(f"  → {fmt.ANSWERS}: {resume}", file=sys.stderr, flush=True)
         elif result.outcome != "completed" and not is_question and not is_known:
             why = f": {strip_controls(reason)}" if reason else ""
             print(f"! turn ended ({result.ended_by}){why}", file=sys.stderr, flush=True)
         if blocked := blocked_subagents_json(result):
-            print(f"! {format_blocked_subagents(blocked)}", file=sys.stderr, flush=True)
+            print(f"! {fmt.format_blocked_subagents(blocked)}", file=sys.stderr, flush=True)
         if sys.stderr.isatty() and result.model_requests:
-            print(format_totals(result), file=sys.stderr, flush=True)
+            print(fmt.format_totals(result), file=sys.stderr, flush=True)
 
     def print_result(self, result: TurnResult, session: Session) -> None:
         if self._format != "text":

@@ -28,7 +28,7 @@ from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path, state_folder
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry.registry import registry_url
-from turngate.trust.review import Review
+from turngate.trust.review import Review, review_project
 
 
 class OpenedSession(NamedTuple):
@@ -43,7 +43,9 @@ OpenSession = Callable[..., AbstractAsyncContextManager[OpenedSession]]
 
 def session_opener(options: argparse.Namespace) -> OpenSession:
     """Return what opens the session that the options of `turngate run` name. Raises UsageError."""
-    _check_tools(options.allow)
+    tools = (*TOOL_NAMES, *TOOL_ALIASES)
+    if unknown := next((name for name in options.allow if name not in tools), None):
+        raise UsageError(f"--allow {unknown}: there is no such tool; the tools are {', '.join(tools)}")
     if options.ssh is not None:
         check_one_project(options.project, options.ssh)
         return _open_over_ssh(options)
@@ -89,9 +91,7 @@ def _open_over_ssh(options: argparse.Namespace) -> OpenSession:
 
 
 def _review(options: argparse.Namespace, world: World) -> Review:
-    from turngate.cli.review import review_hooks  # noqa: PLC0415 # lazy: not for -p
-
-    return review_hooks(world.project, **settings_options(options, world))
+    return review_project(world.project, **settings_options(options, world))
 
 
 def _session_factory(
@@ -130,13 +130,6 @@ def _check_options(options: argparse.Namespace) -> None:
         load_extra(options.settings, ALL_DIALECTS[options.dialect])
     if options.model and (options.model.startswith("scripted:") or ":" not in options.model):
         resolve.open_model(options.model)
-
-
-def _check_tools(names: list[str]) -> None:
-    tools = (*TOOL_NAMES, *TOOL_ALIASES)
-    for name in names:
-        if name not in tools:
-            raise UsageError(f"--allow {name}: there is no such tool; the tools are {', '.join(tools)}")
 
 
 def _find_folders(given: list[str], base: str, files: Files) -> list[str]:

@@ -61,12 +61,6 @@ Examples:
 {EXIT_CODES}"""
     _add_list_options(parser, of_action=False)
     actions = add_actions(parser)
-    _add_list_and_show(actions)
-    _add_steer_and_kill(actions)
-    _add_recover(actions)
-
-
-def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
     table = add_command(
         actions,
         "list",
@@ -91,9 +85,6 @@ of the transcript.""",
     )
     one_subagent.add_argument("id", **_ID)
     add_json_option(one_subagent, of_action=True)
-
-
-def _add_steer_and_kill(actions: "argparse._SubParsersAction[Parser]") -> None:
     steer = add_command(
         actions,
         "steer",
@@ -121,10 +112,7 @@ the limit of redirects. A prompt has at most 4000 characters; steers are at leas
         dest="every",
         help="kill every running subagent; with ID: those of the session whose id begins with ID",
     )
-
-
-def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    action = add_command(
         actions,
         "recover",
         summary="continue the subagents of processes that died",
@@ -142,7 +130,7 @@ Exit codes:
   {EXIT_INTERNAL}
   {EXIT_ALL_SIGNALS}""",
     )
-    add = parser.add_argument
+    add = action.add_argument
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE (default: the model each subagent had)")
     add("--settings", metavar="S", help="extra settings, as for `turngate run`: a file or inline JSON")
@@ -199,9 +187,8 @@ async def _watch(options: argparse.Namespace) -> None:
     seen: object = None
     while True:
         summaries = await run_in_thread(all_subagents)
-        if (
-            shown := [(each.id, each.state, each.where, each.last.steer_count) for each in summaries]
-        ) != seen:
+        shown = [(each.id, each.state, each.where, each.last.steer_count) for each in summaries]
+        if shown != seen:
             seen = shown
             print(own_sequence("\033[H\033[J", sys.stdout) if sys.stdout.isatty() else "", end="")
             _print_list(options, lambda: summaries)  # noqa: B023 - called at once
@@ -277,7 +264,12 @@ def _kill(options: argparse.Namespace) -> int:
             "which run? `turngate runs kill ID`, or --all for every one; `turngate runs` lists them"
         )
     with existing_registry() as registry:
-        killed = _kill_all(registry, options.id) if options.every else _kill_one(registry, options.id)
+        if options.every:
+            killed = _kill_all(registry, options.id)
+        else:
+            summary = _find(registry, options.id)
+            if not (killed := registry.kill(summary.last.id, KILL_REASON)):
+                raise _already_finished(summary)
         living = registry.living({run.owner for run in killed})
         left = [run for run in killed if run.owner not in living and not run.is_for_workers]
     for run in sorted(killed, key=lambda run: (run.depth, run.created)):
@@ -285,13 +277,6 @@ def _kill(options: argparse.Namespace) -> int:
     if left:
         print(f"The process of {len(left)} of them died; plugins are notified by `turngate runs recover`.")
     return 0
-
-
-def _kill_one(registry: Registry, prefix: str) -> list[SubagentRun]:
-    summary = _find(registry, prefix)
-    if killed := registry.kill(summary.last.id, KILL_REASON):
-        return killed
-    raise _already_finished(summary)
 
 
 def _already_finished(summary: SubagentSummary) -> UsageError:

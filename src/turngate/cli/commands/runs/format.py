@@ -54,10 +54,11 @@ def _format_row(cells: Iterable[str], widths: Iterable[int]) -> str:
 
 
 def _cells(summary: SubagentSummary, now: float) -> list[str]:
+    is_today = _format_time(summary.created, "%Y-%m-%d") == _format_time(now, "%Y-%m-%d")
     return [
         summary.title,
         summary.state,
-        _format_clock(summary.created, now),
+        _format_time(summary.created, "%H:%M:%S" if is_today else "%b %d"),
         _format_seconds(summary.seconds(now)),
         _format_redirects(summary.last),
         printable(summary.last.parent)[: _COLUMNS["SESSION"]],
@@ -90,31 +91,9 @@ def _status(summary: SubagentSummary) -> str:
 
 
 def format_details(summary: SubagentSummary, now: float) -> Iterator[str]:
-    last = summary.last
-    yield f"{summary.title}: {summary.state}"
-    yield from _fields(_subagent_fields(summary, now))
-    yield from _text("Task", last.task)
-    for number, run in enumerate(summary.runs, 1):
-        cause = "" if not run.replaces else ", redirected by a hook" if run.by_hook else f", {STEERED}"
-        yield f"\nRun {number} ({run.id[:8]}{cause}): {state_label(run)}{_format_duration(run)}"
-        yield from _fields(_run_fields(run))
-        if run.prompt != last.task:
-            yield from _text("  Prompt", run.prompt, "    ")
-    if last.state == "steering":
-        yield from _text("\nNext prompt", last.next_prompt)
-    if last.result:
-        yield from _text("\nResult", last.result)
-    if status := _status(summary):
-        yield f"\n{status[0].upper()}{status[1:]}."
-
-
-def _fields(fields: dict[str, str]) -> Iterator[str]:
-    return (f"  {name:<14}{printable(value)}" for name, value in fields.items() if value)
-
-
-def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
     last, gates = summary.last, recorded_gates(summary.last)
-    return {
+    yield f"{summary.title}: {summary.state}"
+    about = {
         "id": summary.id,
         "subagent": last.agent_id,
         "session": last.parent,
@@ -130,18 +109,33 @@ def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
         "recoveries": str(last.recoveries or ""),
         "transcript": last.transcript,
     }
+    yield from _fields(about)
+    yield from _text("Task", last.task)
+    for number, run in enumerate(summary.runs, 1):
+        cause = "" if not run.replaces else ", redirected by a hook" if run.by_hook else f", {STEERED}"
+        yield f"\nRun {number} ({run.id[:8]}{cause}): {state_label(run)}{_format_duration(run)}"
+        usage = run.usage
+        has_tokens = usage.input_tokens or usage.output_tokens
+        about = {
+            "outcome": run.outcome or "",
+            "reason": run.reason,
+            "error": run.error,
+            "tokens": f"{usage.input_tokens} in, {usage.output_tokens} out" if has_tokens else "",
+            "tools": ", ".join(run.tools),
+        }
+        yield from _fields(about)
+        if run.prompt != last.task:
+            yield from _text("  Prompt", run.prompt, "    ")
+    if last.state == "steering":
+        yield from _text("\nNext prompt", last.next_prompt)
+    if last.result:
+        yield from _text("\nResult", last.result)
+    if status := _status(summary):
+        yield f"\n{status[0].upper()}{status[1:]}."
 
 
-def _run_fields(run: SubagentRun) -> dict[str, str]:
-    usage = run.usage
-    has_tokens = usage.input_tokens or usage.output_tokens
-    return {
-        "outcome": run.outcome or "",
-        "reason": run.reason,
-        "error": run.error,
-        "tokens": f"{usage.input_tokens} in, {usage.output_tokens} out" if has_tokens else "",
-        "tools": ", ".join(run.tools),
-    }
+def _fields(fields: dict[str, str]) -> Iterator[str]:
+    return (f"  {name:<14}{printable(value)}" for name, value in fields.items() if value)
 
 
 def _text(name: str, text: str, indent: str = "  ") -> Iterator[str]:
@@ -224,11 +218,6 @@ def _format_redirects(run: SubagentRun) -> str:
 
 def _format_duration(run: SubagentRun) -> str:
     return "" if run.seconds is None else f" after {_format_seconds(run.seconds)}"
-
-
-def _format_clock(then: float, now: float) -> str:
-    is_today = _format_time(then, "%Y-%m-%d") == _format_time(now, "%Y-%m-%d")
-    return _format_time(then, "%H:%M:%S" if is_today else "%b %d")
 
 
 def _format_time(then: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:

@@ -20,10 +20,8 @@ from turngate.cli.console.signals import run_until_signal
 from turngate.cli.project import project_folder
 from turngate.core.constants import IN_HOOK
 from turngate.core.events.stream_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
-from turngate.core.settings import Settings
 from turngate.errors import UsageError
 from turngate.plugins.handlers import load_plugins
-from turngate.ports import Model
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.recorded_gates import recorded_gates
 from turngate.subagents.supervisor import Supervisor
@@ -86,7 +84,10 @@ def _new_host(
     for problem in settings.not_loaded:
         print(f"! {problem}" + (f"\n  → {problem.hint}" if problem.hint else ""), file=sys.stderr)
     names = [options.model] if options.model else [str(launch.get("model", "")) for launch in launches]
-    models = [_open_model(name or settings.model, settings) for name in dict.fromkeys(names)]
+    try:
+        models = [find_model(name or settings.model, settings) for name in dict.fromkeys(names)]
+    except UsageError as error:
+        raise UsageError(f"{error}; choose another model with --model") from None
     session = Session(
         project,
         models[0],
@@ -102,13 +103,6 @@ def _new_host(
         models=None if options.model else lambda name: find_model(name or settings.model, settings),
     )
     return session._agent  # noqa: SLF001 - only its parts are used
-
-
-def _open_model(name: str | None, settings: Settings) -> Model:
-    try:
-        return find_model(name, settings)
-    except UsageError as error:
-        raise UsageError(f"{error}; choose another model with --model") from None
 
 
 async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None:

@@ -43,9 +43,8 @@ class SubagentSummary:
 
     runs: tuple[SubagentRun, ...]
     left: bool = False  # it is not finished, and its process has died
-    where: str = (
-        ""  # the process and the machine that run it, or `workers` if it waits for one; "": not known here
-    )
+    # The process and the machine that run it, or `workers` if it waits for one; "": not known here.
+    where: str = ""
 
     @property
     def id(self) -> str:

@@ -96,19 +96,14 @@ def run(options: argparse.Namespace) -> int:
     from turngate.subagents.registry.registry import registry_url  # noqa: PLC0415
 
     if options.local_postgres:
-        return _run_with_local_postgres(options)
+        from turngate.cli.commands.worker.local_postgres import local_postgres  # noqa: PLC0415 # as above
+
+        with local_postgres() as url:
+            print(f"in other terminals: export TURNGATE_REGISTRY='{url}'", flush=True)
+            os.environ[REGISTRY_URL] = url
+            return run_worker(options)
     if not registry_url(registry_setting()):
         raise UsageError(
             "a worker needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
         )
     return run_worker(options)
-
-
-def _run_with_local_postgres(options: argparse.Namespace) -> int:
-    from turngate.cli.commands.worker.local_postgres import local_postgres  # noqa: PLC0415
-    from turngate.cli.commands.worker.work import run_worker  # noqa: PLC0415
-
-    with local_postgres() as url:
-        print(f"in other terminals: export TURNGATE_REGISTRY='{url}'", flush=True)
-        os.environ[REGISTRY_URL] = url
-        return run_worker(options)

@@ -456,8 +456,8 @@ class Chat:
                     self._show_totals()
                 self._show_activity()
             case Continuation(prompt, count, limit):
-                prefix = self.session.settings.dialect.prefix
-                self.ui.print(fmt.format_continuation(prompt, count, limit, prefix))
+                text = fmt.hanging(prompt.replace(self.session.settings.dialect.prefix, "").strip())
+                self.ui.print(f"hook blocked the stop (continuation {fmt.count_of(count, limit)}): {text}")
                 self._start(MODEL_REQUEST)
             case Notice(text, hint):
                 self.ui.print(*fmt.format_notice(text, hint))

@@ -70,13 +70,10 @@ class HooksMenu:
     def pending_notice(self) -> str | None:
         """Return a line about the hooks of the session that wait for a decision."""
         settings = self._session.settings
-        count = sum(
-            bool(rule.pending)
-            and not rule.rejected
-            and rule.hook.enabled
-            and not switched_off_by(rule, settings)
-            for rule in settings.rules
-        )
+        waiting = [
+            rule for rule in settings.rules if rule.pending and not rule.rejected and rule.hook.enabled
+        ]
+        count = sum(not switched_off_by(rule, settings) for rule in waiting)
         if not count or not self._session.hooks_enabled:
             return None
         do = "1 hook is pending and does" if count == 1 else f"{count} hooks are pending and do"
@@ -177,14 +174,11 @@ class HooksMenu:
 
     def _menu(self) -> Menu:
         width = max(len(shown_key(entry.key)) for entry in self._entries)
-        rows = tuple(
-            (
-                f"{shown_key(entry.key):<{width}}  {entry.rule.event}  {format_trust(entry.hook)}  {format_text(entry.rule)}",
-                trust_style(entry.hook),
-            )
-            for entry in self._entries
-        )
-        return Menu("Hooks", rows, self._selected, KEYS, WORDS)
+        rows = []
+        for entry in self._entries:
+            about = f"{entry.rule.event}  {format_trust(entry.hook)}  {format_text(entry.rule)}"
+            rows.append((f"{shown_key(entry.key):<{width}}  {about}", trust_style(entry.hook)))
+        return Menu("Hooks", tuple(rows), self._selected, KEYS, WORDS)
 
     async def _handle(self, key: MenuKey) -> None:
         entry = self._entries[self._selected]

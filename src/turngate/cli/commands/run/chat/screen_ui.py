@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TextIO, cast
 
 from prompt_toolkit.application import Application
@@ -33,7 +34,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from turngate.cli.console.conversation_text import parse_permission
 from turngate.cli.console.markdown import Markdown, styled
-from turngate.cli.console.streams import SGR_CODES, RawStream
+from turngate.cli.console.streams import SGR_CODES, RawStream, with_code
 from turngate.cli.console.ui import SLOW_S, Activity, InputHandler, Menu, MenuKey, TextStyle
 from turngate.core.text import strip_controls, truncate
 from turngate.state.files import make_private_dir, open_regular_file
@@ -148,7 +149,7 @@ class ScreenUI:
         if self._markdown is not None:
             rendered = [line for text in lines for line in self._markdown.feed(text)]
             rendered += self._markdown.end() if is_end else []
-            lines = [styled(line, _with_code) for line in rendered]
+            lines = [styled(line, partial(with_code, stream=None)) for line in rendered]
         if lines:
             self._print_above("\n".join(lines), "plain")
 
@@ -202,7 +203,7 @@ class ScreenUI:
     def _print_above(self, text: str, style: TextStyle) -> None:
         """Write above the status line and the editor, which are drawn again."""
         self._erase()
-        colored = _with_code(text, SGR_CODES[style]) if self._colors else text
+        colored = with_code(text, SGR_CODES[style], None) if self._colors else text
         with contextlib.suppress(OSError):  # the terminal is gone; the turn still has to end properly
             self._output.write_raw(colored.replace("\n", "\r\n") + "\r\n")
             self._output.flush()
@@ -361,10 +362,6 @@ class ScreenUI:
         echo = f"{question} {text}" if question else f"> {text}".replace("\n", "\n  ")
         self._print_above(strip_controls(echo), "user")
         self._handler.on_message(text)
-
-
-def _with_code(text: str, code: str) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
 
 class AnswerWord:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.history.test_stats import TESTS, run, verdict
+from turngate.cli.commands.log.otlp import TurnSpans, log_request, trace_request
 from turngate.history.journals import Record
-from turngate.history.otlp import TurnSpans, log_request, trace_request
 
 
 def spans(*records: Record) -> TurnSpans:
