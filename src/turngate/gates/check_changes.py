@@ -41,7 +41,10 @@ EVERY_TARGET = "%"  # as a word: make is run without a target
 TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
 _CONFIGURATION = f"(?i){toolchains.CONFIGURATION_FILE}"
-_FOLDER_VARIABLE = re.compile(r"\$+[({]?\w+[)}]?/")  # such as $(CURDIR)/
+_FOLDER_VARIABLE = re.compile(r"\$+(?:\w+|\(\w+\)|\{\w+\})/")  # such as $(CURDIR)/
+_LOOK = (
+    r"\s*(?:!\s*)?(?:\[|(?:test|e?grep|ls|stat|diff|cmp)\b)"  # at a file, which may be what the work is about
+)
 _BARE_MAKE = r"(?m)\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])"
 # A file that the text of a check names is a part of it if its name says that it checks, or the word before it that it is loaded.
 _CHECKS = re.compile(
@@ -174,6 +177,7 @@ def _named_files(folder: str, text: str, *, is_code: bool = False) -> dict[str, 
     for command in re.split(r"[\n;&|]", _FOLDER_VARIABLE.sub("", text)):
         words = re.findall(r"[\w@.+/-]+", command)[:MAX_WORDS]
         checks_sources = is_code or not toolchains.BY_NAME.keys().isdisjoint(words)
+        is_look = re.match(_LOOK, command)
         is_item = re.fullmatch(r'\s*"[^"]*",?', command)  # of a list in JSON, whose key is on a line before
         before = before if is_item else ""
         for word in words:
@@ -182,7 +186,8 @@ def _named_files(folder: str, text: str, *, is_code: bool = False) -> dict[str, 
             endings = _ENDINGS if "/" in path or before == "-m" else ("",)
             for name in (normpath(join(each, path + end)) for each in folders for end in endings):
                 is_check = bool(_CHECKS.search(name)) or basename(name) in toolchains.BY_NAME
-                if is_check or is_loaded or not (checks_sources and re.search(_SOURCE, name)):
+                is_kept = re.search(r"[./]", word) and not (checks_sources and re.search(_SOURCE, name))
+                if is_check or is_loaded or (is_kept and not is_look):
                     found[name] = is_check or is_loaded or found.get(name, False)
             before = before if is_item else word
     return {

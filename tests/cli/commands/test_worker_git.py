@@ -14,8 +14,9 @@ from tests.support.cli import start_in_project, start_turngate, turngate
 from tests.support.registry import a_run
 from tests.support.servers.postgres import PostgresServer
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.cli.commands.worker.clone import open_slots
 from turngate.state.paths import state_folder
-from turngate.subagents.git_files import git_label, is_git_url, open_slots, send_files
+from turngate.subagents.git_files import git_label, is_git_url, send_files
 from turngate.subagents.registry import Registry
 
 

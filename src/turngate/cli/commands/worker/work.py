@@ -13,6 +13,7 @@ from turngate.agent.agent_session import AgentSession
 from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.cli.commands.run.session import find_model
+from turngate.cli.commands.worker.clone import open_slots
 from turngate.cli.console.conversation_text import counted, format_notice, format_redirect
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_loop
@@ -32,7 +33,7 @@ from turngate.ports import World
 from turngate.settings.load import report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
-from turngate.subagents.git_files import SlotFolder, git_label, is_git_url, open_slots
+from turngate.subagents.git_files import SlotFolder, git_label, is_git_url
 from turngate.subagents.limits import Claims, SubagentOptions, limits_from
 from turngate.subagents.workers import project_label
 
