@@ -41,7 +41,9 @@ EVERY_TARGET = "%"  # as a word: make is run without a target
 TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
 _CONFIGURATION = f"(?i){toolchains.CONFIGURATION_FILE}"
-_FOLDER_VARIABLE = re.compile(r"\$+(?:\w+|\(\w+\)|\{\w+\})/")  # such as $(CURDIR)/
+_LEFT_OUT = re.compile(
+    r"\$+(?:\w+|\(\w+\)|\{\w+\})/|>+\s*[^\s;&|]+"
+)  # such as $(CURDIR)/, and files that are written
 _LOOK = (
     r"\s*(?:!\s*)?(?:\[|(?:test|e?grep|ls|stat|diff|cmp)\b)"  # at a file, which may be what the work is about
 )
@@ -72,7 +74,8 @@ async def find_definition(
         return {}
     pattern = f"{toolchains.MAY_DEFINE}|{toolchains.CONFIGURATION_IN_ROOT}"
     listed, ignored = await list_matching(context.commands, pattern, MAX_NAMES, context.state_folder)
-    names = {*files.names, *listed, *ignored, *_names_above(context)}
+    above = _folders_above(context)
+    names = {*files.names, *listed, *ignored, *_names_in(context.project, above)}
     kinds = sorted(map(_kind, commands))
     start = {COMMAND: "\n".join(kind for kind, _ in kinds)}
     for each in toolchains.VARIABLES:
@@ -92,6 +95,7 @@ async def find_definition(
             is_code = re.search(_SOURCE, name) is not None and not re.search(_CONFIGURATION, name)
             named |= _named_files(dirname(name), "\n".join(own.values()), is_code=is_code)
             found |= own
+        named = {name: named[name] for name in named if name.count("../") <= len(above)}
         wanted = {name for name, is_part in named.items() if is_part}
         wanted |= {name for name in names if _is_configuration(name, words, names)}
         wanted -= asked
@@ -128,14 +132,18 @@ async def _read_nearest(context: GateContext, names: Iterable[str], limit: int) 
     return dict(list((await read_texts(context.commands, nearest, MAX_FILE_BYTES)).items())[:limit])
 
 
-def _names_above(context: GateContext) -> Iterator[str]:
-    """Yield what may define a check in the folders above the project, up to the top of its repository."""
+def _folders_above(context: GateContext) -> list[str]:
+    """Return the folders above the project, up to the top of its repository, by names such as `../`."""
     top = repository_top(context.project) if context.commands.is_local else None
-    folder, up = context.project, ""
-    while top and real_path(folder) != real_path(top):
-        folder, up = dirname(folder), f"../{up}"
+    inside = os.path.relpath(real_path(context.project), real_path(top)) if top else "."
+    return [] if inside == "." else ["../" * (place + 1) for place in range(inside.count("/") + 1)]
+
+
+def _names_in(project: str, folders: Sequence[str]) -> Iterator[str]:
+    for folder in folders:
         with suppress(OSError):
-            yield from (up + each for each in os.listdir(folder) if re.search(_CONFIGURATION, each))
+            names = os.listdir(join(project, folder))
+            yield from (folder + name for name in names if re.search(_CONFIGURATION, name))
 
 
 def _without_installed(name: str, text: str) -> str:
@@ -174,7 +182,7 @@ def _named_files(folder: str, text: str, *, is_code: bool = False) -> dict[str, 
     """
     found, before = dict[str, bool](), ""
     folders = {folder, "", *re.findall(r"\bcd +([\w./-]+)", text)}
-    for command in re.split(r"[\n;&|]", _FOLDER_VARIABLE.sub("", text)):
+    for command in re.split(r"[\n;&|]", _LEFT_OUT.sub("", text)):
         words = re.findall(r"[\w@.+/-]+", command)[:MAX_WORDS]
         checks_sources = is_code or not toolchains.BY_NAME.keys().isdisjoint(words)
         is_look = re.match(_LOOK, command)
