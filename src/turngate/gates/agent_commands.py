@@ -6,7 +6,7 @@ A check is found wherever it is in a command, so that what runs it need not be k
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from os.path import basename, splitext
 
 from turngate._frozen_dataclass import frozen
@@ -84,7 +84,8 @@ _NAMES = {
     "build": "build|compile|assemble|dist|all|check|ci",
 }
 _SCRIPT = ("", ".sh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".php", ".pl", ".ps1", ".exs", ".r")
-_MAKE = r"g?make(?:\s+-\S+)*\s*$"
+_MAKE = r"g?make(?:\s+(?:-\S+|\d?>\S+))*\s*$"
+_SYNTAX = r"(?:(?:ba|z)?sh -n|(?:php|ruby|perl|node) (?:-\w*[lc]|--check)|ansible-playbook .*--syntax-check)(?:\s|$)"
 _CI = r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b"
 # It only lists, describes or prepares.
 _NO_CHECK = (
@@ -122,6 +123,7 @@ def find_kinds(text: str) -> frozenset[str]:
     if re.match(_CI, plain):
         return frozenset(CHECKS)
     found = set(_kinds_of(words)) or ({"build"} if re.match(_MAKE, plain) else set())
+    found |= {"lint"} if re.match(_SYNTAX, plain) else set()
     return frozenset(found - {"tests"} if re.search(_SKIPS_TESTS, text) else found)
 
 
@@ -166,7 +168,7 @@ _SUMMARY = (
 _WELL = (
     r"(?m)^(?:ok|OK|PASS|PASSED|Passed!)\b|\btest result: ok\b|\[100%\]|\bBUILD SUCCESS|\b[Ss]uccess(?:ful|fully)?\b|\bSUCCESS\b|✓|"
     r"\b[Nn]o (?:issues|problems|errors|warnings)\b|(?<!\d)0 (?:errors|issues|problems|warnings)\b|\b[Aa]ll checks passed|"
-    r"^All (?:done|matched)\b|\bPassed$|\bpass\b|^\s?Finished\b|\b(?:built|compiled) in\b|\balready formatted\b|\bleft unchanged\b"
+    r"^All (?:done|matched)\b|\bPassed$|\bpass\b|^\s*Finished\b|\b(?:built|compiled) in\b|\balready formatted\b|\bleft unchanged\b"
 )
 _EXIT_ZERO = r"(?:^|\n)[^\d\n]*\b0\s*\Z"
 # What makes the exit code of a line say something else than that of its commands.
@@ -217,21 +219,24 @@ def succeeded(call: ToolCall, steps: Sequence[WrittenCommand], place: int, kinds
         return not all(_ran_nothing(output, kind) for kind in kinds)
     if _fails(output):
         return False
-    piped = steps[place + 1 :]
-    is_silent = (
-        not output.strip()
-        and {step.operator for step in steps[place:-1]} <= {"|", "|&"}
-        and "tests" not in kinds
+    # Linters and compilers say little if all is well: then it is enough that their whole output is shown, and has no failure.
+    operators, text = {step.operator for step in steps[place:-1]}, steps[place].text
+    is_shown = (
+        "tests" not in kinds
+        and operators <= {"|", "|&", ";", "&&"}
+        and not any(step.operator in ("&&", "||") for step in steps[:place])
+        and "--exit-zero" not in text
+        and ">" not in text.replace("2>&1", "")
+        and all(
+            re.match(_SHOWS_ALL, after.text)
+            for before, after in pairwise(steps[place:])
+            if before.operator.startswith("|")
+        )
     )
     return (
-        _is_well(output, command, _WELL)
+        is_shown
+        or _is_well(output, command, _WELL)
         or ("$?" in command and re.search(_EXIT_ZERO, output[-100:]) is not None)
-        # Linters and compilers often print nothing if all is well.
-        or (
-            is_silent
-            and ">" not in steps[place].text.replace("2>&1", "")
-            and all(re.match(_SHOWS_ALL, each.text) for each in piped)
-        )
     )
 
 

@@ -136,9 +136,12 @@ def find_weakened(
     present = {value for test in after for each in test.assertions for value in _literals(each.text)}
     counts = [Counter(each.text for test in tests for each in test.assertions) for tests in (before, after)]
     moved = counts[1] - counts[0]
+    pairs = list(_pair(before, after))
+    used = {id(new) for _, new in pairs if new}
+    moved |= Counter(text for new in after if new.is_test and id(new) not in used for text in new.texts())
     unwanted = _defined(others, "removed") - _defined(others, "added")
     asked = {word for wish in wishes if _REMOVAL.search(wish) for word in _WORD.findall(wish)}
-    for old, new in _pair(before, after):
+    for old, new in pairs:
         if new is None and (old.names() & unwanted or asked & {"test", "tests", old.name, *old.calls()}):
             continue
         lost = _lost(old, new, added, present, moved)
