@@ -39,6 +39,17 @@ OUTPUTS = {
     "4 runs, 3 assertions, 1 failures, 1 errors, 1 skips": Counted(2, 1),
     "4 tests, 2 assertions, 1 failures, 1 errors, 0 pendings, 1 omissions, 0 notifications": Counted(2, 1),
     "2 doctests, 4 tests, 1 failure, 1 skipped": Counted(3, 1),
+    "50% tests passed, 1 tests failed out of 2\n": Counted(1, 0),
+    "[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in AppTest\n"
+    "[ERROR] Tests run: 7, Failures: 1, Errors: 1, Skipped: 2\n": Counted(5, 2),
+    "Passed!  - Failed:     0, Passed:     5, Skipped:     1, Total:     6, Duration: 3 ms\n": Counted(5, 1),
+    "All tests successful.\nFiles=2, Tests=7,  0 wallclock secs\n": Counted(7, 0),
+    "  1 skipped\n  5 passed (1.2s)\n": Counted(5, 1),
+    "ok | 5 passed (2 steps) | 0 failed | 1 ignored (12ms)\n": Counted(5, 1),
+    "[==========] 3 tests ran.\n[  PASSED  ] 2 tests.\n[  SKIPPED ] 1 test, listed below:\n": Counted(2, 1),
+    "  5 tests passed\n  1 test skipped\n": Counted(5, 1),
+    "     Summary [   0.01s] 5 tests run: 4 passed, 1 failed, 2 skipped\n": Counted(4, 2),
+    "2 passed in 0.01s\nTests:       1 skipped, 5 passed, 6 total\n": Counted(7, 1),
     "ok   shop 0.1s": None,
     "all good": None,
 }
@@ -133,7 +144,7 @@ def test_tests_that_were_counted_and_are_no_longer_have_not_passed(
 def missing_count_of_nothing(command: str) -> str | None:
     event = StopEvent(session_id="s", transcript_path="", cwd="/")
     context = make_context(TESTS, event, LocalShell(), "/", options={})
-    return describe_missing_count(context, command, Exited(0, stdout="\n"))
+    return describe_missing_count(context, command, command, Exited(0, stdout="\n"))
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,9 @@ def test_files_that_match_are_listed_on_each_machine(
     assert names_of(tmp_path / folder, is_local=is_local) == expected
 
 
-def test_no_more_files_are_listed_than_the_limit(tmp_path: Path) -> None:
+def test_of_more_files_than_the_limit_the_nearest_are_listed(tmp_path: Path) -> None:
     make_repository(tmp_path, FILES)
-    assert names_of(tmp_path, is_local=True, limit=2) == IN_GIT[:2]
+    assert names_of(tmp_path, is_local=True, limit=2) == ("ruff.toml", "src/Makefile")
 
 
 def test_a_file_whose_name_git_quotes_is_listed(tmp_path: Path) -> None:

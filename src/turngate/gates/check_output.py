@@ -31,15 +31,17 @@ class Counted(NamedTuple):
 
 
 def count_tests(output: str) -> Counted | None:
-    """Return how many tests the output counts; cargo counts each of its programs. None: it does not say so."""
+    """Return how many tests the output counts, of all tools and programs that print a number. None: it does not say so."""
     text = "\n".join(line[:MAX_LINE_CHARS] for line in strip_controls(output).split("\n"))
+    total = None
     for row in TEST_COUNTS:
         if passed := _numbers(row.passed, text):
-            names = (next(filter(None, groups)) for groups in re.findall(SKIPPED_TEST, text, re.MULTILINE))
             failed = sum(_numbers(row.failed, text)) if row.failed else 0
-            skipped = sum(_numbers(row.skipped, text))
-            return Counted(max(0, sum(passed) - failed), skipped, tuple(dict.fromkeys(names)))
-    return None
+            before = total or Counted(0, 0)
+            skipped = before.skipped + sum(_numbers(row.skipped, text))
+            total = Counted(before.passed + max(0, sum(passed) - failed), skipped)
+    names = (next(filter(None, groups)) for groups in re.findall(SKIPPED_TEST, text, re.MULTILINE))
+    return total and total._replace(skipped_names=tuple(dict.fromkeys(names)))
 
 
 def _numbers(pattern: str, text: str) -> list[int]:
@@ -60,12 +62,14 @@ def describe_fewer(before: Counted, now: Counted) -> str | None:
     return "; ".join(parts) or None
 
 
-def describe_missing_count(context: GateContext, command: str, report: Exited | TimedOut) -> str | None:
+def describe_missing_count(
+    context: GateContext, command: str, counted_as: str, report: Exited | TimedOut
+) -> str | None:
     """Return why tests that have succeeded have not run: none is counted, although some were at the last pass. That is said once."""
     output = f"{report.stdout}\n{report.stderr}"
     if not output.strip() and re.match(_RUNNER, command):
         return "it checked nothing: it printed nothing"
-    place = (context.state_folder or "", context.project, command)
+    place = (context.state_folder or "", context.project, counted_as)
     before = last_pass(*place) if context.state_folder and not count_tests(output) else None
     if before is None:
         return None

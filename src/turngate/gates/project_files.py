@@ -80,7 +80,8 @@ async def list_matching(
         found = await run_in_thread(find_names, commands.project, state, pattern)
         if found is None:
             raise FilesUnreadable(PROBLEM)
-        return tuple(sorted(found[0])[:limit]), tuple(found[1][:limit])
+        nearest = sorted(found[0], key=lambda name: (name.count("/"), name))
+        return tuple(sorted(nearest[:limit])), tuple(found[1][:limit])
     ignored = (await commands.run_script(f"{LIST_IGNORED} | head -n {limit}")).stdout.split("\n")
     return await list_files(commands, pattern, limit), tuple(filter(None, ignored))
 

@@ -289,7 +289,10 @@ async def _look(context: GateContext, *, is_whole: bool = False) -> str | None:
 
 
 def _with_inputs(context: GateContext, tree: str | None) -> str | None:
-    """Return the state of all that the gate depends on, also of what defined it at the start, since sessions share results; None: it is not known."""
+    """Return the state of all that the gate depends on, also of what defined it at the start, since sessions share results; None: it is not known.
+
+    The environment is not a part of it: within a session it is the same, and a result is shared only between equal ones.
+    """
     definition = digest(repr((context.state.start or {}).get("definition")))
     return f"{tree} {context.inputs.state} {definition}" if tree and context.inputs.state else None
 
@@ -318,7 +321,11 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
             return tree, Fault(f"its time was up after it waited {lock.waited:.3g} s {FOR_SAME_GATE}")
         if lock.waited:
             tree = await _look(context, is_whole=True)
-            shared = lock.shared if tree is not None and tree == lock.shared.get("tree") else {}
+            is_same = (tree, _environment(context)) == (
+                lock.shared.get("tree"),
+                lock.shared.get("environment"),
+            )
+            shared = lock.shared if tree is not None and is_same else {}
             # What failed for another session may not count in this one.
             is_any = not (context.state.start or context.options.get("if-changed"))
             if result := _reusable(shared.get("result") or {}, is_idle=is_any):
@@ -331,11 +338,17 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
             if isinstance(decision, Allow):
                 tree = None  # what has passed is neither what was there before nor what is there now
         if context.keeps_result and context.is_shared:
-            lock.share({"tree": tree, "result": _to_json(decision)})
+            shown = {"tree": tree, "environment": _environment(context), "result": _to_json(decision)}
+            lock.share(shown)
     if lock.waited and isinstance(decision, Fault) and context.commands.seconds_left <= 0:
         error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"
         return tree, replace(decision, error=error)
     return tree, decision
+
+
+def _environment(context: GateContext) -> str:
+    own = {name: value for name, value in context.environ.items() if not name.startswith("TURNGATE_")}
+    return digest(repr(sorted(own.items())))
 
 
 def _open_lock(context: GateContext) -> "GateLock | None":

@@ -417,7 +417,7 @@ class CountLine:
 
     tools: str
     passed: str
-    skipped: str
+    skipped: str = r"(?!)"  # it does not say so
     failed: str | None = None  # that `passed` counts too
 
 
@@ -466,6 +466,32 @@ TEST_COUNTS = (
         passed=r"^(?:OK \(|Tests: )(\d+)",
         skipped=r"^Tests: .*Skipped: (\d+)",
         failed=r"\b(?:Failures|Errors): (\d+)",
+    ),
+    CountLine(
+        tools="ctest",
+        passed=r"^\d+% tests passed, .*out of (\d+)",
+        failed=r"tests passed, (\d+) tests? failed",
+    ),
+    CountLine(
+        tools="maven",
+        passed=r"^(?:\[\w+\] )?Tests run: (\d+)(?=.*Skipped: \d+$)",
+        skipped=r"^(?:\[\w+\] )?Tests run: .*Skipped: (\d+)$",
+        failed=r"\b(?:Failures|Errors): (\d+)(?=.*Skipped: \d+$)",
+    ),
+    CountLine(
+        tools="dotnet", passed=r"\bPassed: +(\d+), Skipped", skipped=r"\bPassed: .*\bSkipped: +(\d+), Total"
+    ),
+    CountLine(tools="prove", passed=r"^Files=\d+, Tests=(\d+)", skipped=r"^\.\. skipped: (\d+)"),
+    CountLine(tools="playwright", passed=r"^ {2}(\d+) passed \(", skipped=r"^ {2}(\d+) skipped$"),
+    CountLine(
+        tools="deno", passed=r"\| (\d+) passed\b.* \| \d+ failed", skipped=r"\| \d+ failed \| (\d+) ignored"
+    ),
+    CountLine(
+        tools="gtest", passed=r"^\[ {2}PASSED {2}\] (\d+) tests?", skipped=r"^\[ {2}SKIPPED \] (\d+) tests?,"
+    ),
+    CountLine(tools="ava", passed=r"^ +(\d+) tests? passed$", skipped=r"^ +(\d+) tests? skipped$"),
+    CountLine(
+        tools="nextest", passed=r"\btests? run: (\d+) passed", skipped=r"\btests? run: .*\b(\d+) skipped"
     ),
 )
 # A line with the name of a test that was skipped.

@@ -372,6 +372,8 @@ unshare --mount ${{user:+--map-root-user}} sh -c '
     cd "$top" || exit
     test ! -e "$folder/old/.git" || (cd .git && rm -rf refs MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD && mkdir refs) || exit
     cp -RPp "$folder/old/." . || exit
+    # Bytecode of a file that was changed within a second, and has the same size, counts as that of the old one.
+    (cd "$folder/old" && find . -name "*.py") | while IFS= read -r file; do rm -rf "${{file%/*}}/__pycache__"; done
     test ! -e "$folder/new" || xargs -0 rm -f -- < "$folder/new" || exit
     cd "./$below" && touch "$folder/ready" || exit
     # Commands such as `git diff-index` believe the times in the index.

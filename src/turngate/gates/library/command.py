@@ -68,9 +68,16 @@ async def check_command(context: GateContext) -> Decision:
 
 
 async def hold_until_passed(
-    context: GateContext, command: CommandHook, check: str | None, definition: Mapping[str, str]
+    context: GateContext,
+    command: CommandHook,
+    check: str | None,
+    definition: Mapping[str, str],
+    counted_as: str = "",
 ) -> Decision:
-    """Check a command with the options of this module. What fails as at the session's start does not block. `check`: what it checks, if known."""
+    """Check a command with the options of this module. What fails as at the session's start does not block.
+
+    `check`: what it checks, if known. `counted_as`: under which name the number of its tests is kept; "": the command.
+    """
     context.asks_git = re.search(_ASKS_GIT, "\n".join((_text(command), *definition.values()))) is not None
     results, name = _results(context, _text(command)), show_command(command)
     if context.options.get("related") and (block := await _check_related(context, command)):
@@ -89,13 +96,13 @@ async def hold_until_passed(
     if (
         isinstance(result, Allow)
         and check == "tests"
-        and (why := describe_missing_count(context, name, report))
+        and (why := describe_missing_count(context, name, counted_as or name, report))
     ):
         return Fault(why)
     if isinstance(result, Block) and isinstance(report, Exited):
         result = await _without_known_failures(context, command, check, report, result, seconds)
     fewer = (
-        _note_tests(context, command, report, has_passed=isinstance(result, Allow))
+        _note_tests(context, counted_as or name, report, has_passed=isinstance(result, Allow))
         if check == "tests"
         else None
     )
@@ -264,7 +271,7 @@ def _read_failed_tests(context: GateContext, report: Exited) -> Counter[str] | N
 
 
 def _note_tests(
-    context: GateContext, command: CommandHook, report: Exited | TimedOut, *, has_passed: bool
+    context: GateContext, name: str, report: Exited | TimedOut, *, has_passed: bool
 ) -> str | None:
     """Return whether fewer tests have passed, or more were skipped, than when they passed last in this project."""
     counted = count_tests(f"{report.stdout}\n{report.stderr}")
@@ -274,7 +281,7 @@ def _note_tests(
     data["tests"] = run if has_passed else max(ran, run)
     if counted is None or context.state_folder is None:
         return None
-    place = (context.state_folder, context.project, show_command(command))
+    place = (context.state_folder, context.project, name)
     before = last_pass(*place)
     if has_passed:
         store_pass(*place, counted)

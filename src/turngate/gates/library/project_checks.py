@@ -60,8 +60,10 @@ def _project_check(name: str, summary: str) -> Gate:
             return nothing
         problems: list[str] = []
         note = None
-        for command in commands:
-            result = await hold_until_passed(context, command, name, definition)
+        for place, command in enumerate(commands):
+            # The number of tests is compared also if another command is found for the project later.
+            counted_as = "" if context.command else f"command {place} of {name}"
+            result = await hold_until_passed(context, command, name, definition, counted_as)
             if isinstance(result, Block):
                 return result
             if isinstance(result, Fault):
