@@ -89,7 +89,8 @@ _DESELECTS = re.compile(
     r"|\bexclude\b.*\b(?:test|spec)|--(?:exclude|skip|test-skip-pattern)[= ]"
 )
 _RUNS_CHECK = re.compile(
-    r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b|\b(?:npm|yarn|pnpm|make|cargo|go|just)\b.*\b(?:test|check|lint)"
+    r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|ava|tap|uvu|playwright|rspec|phpunit|pest|ctest|bats|prove)\b"
+    r"|\b(?:npm|yarn|pnpm|bun|deno|node|make|cargo|go|just|mix|dotnet|swift)\b.*\b(?:test|check|lint)"
 )
 _TITLE = re.compile(r"""(?<=[\s(])\s*(["'`]).*?\1""")
 _NAME = re.compile(r"\b(?:fn|void|int|fun|def|function)\s+(\w+)")

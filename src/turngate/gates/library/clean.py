@@ -32,7 +32,7 @@ NO_UPSTREAM = "the branch has no upstream, so whether its commits are pushed is 
 UNTRACKED = " A"
 _NO_COMMIT = re.compile(r"\b(?:do not|don['’]t|never|no|without|not) (?:yet )?commit", re.IGNORECASE)
 _REPORT = re.compile(
-    r"(?:^|/)(?:\.coverage(?:\.[^/]*)?$|coverage\.(?:xml|json|out)$|(?:htmlcov|__pycache__|node_modules|\.[\w-]*cache|\.nyc_output|[^/]*\.egg-info)/|"
+    r"(?:^|/)(?:\.coverage(?:\.[^/]*)?$|coverage\.(?:xml|json|out)$|(?:htmlcov|coverage|__pycache__|node_modules|\.[\w-]*cache|\.nyc_output|[^/]*\.egg-info)/|"
     r"\.DS_Store$|Thumbs\.db$|\.eslintcache$|junit[^/]*\.xml$|[^/]*\.(?:pyc|tsbuildinfo|swp|log)$)"
 )
 _MANIFESTS = {

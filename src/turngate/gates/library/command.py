@@ -1,6 +1,7 @@
 """The gate `command`: holds the stop until a command passes."""
 
 import asyncio
+import os
 import re
 import shlex
 import time
@@ -174,12 +175,31 @@ async def _without_known_failures(
         return Block(
             f"{result.reason}\n\n{known.incomplete} at the session's start, so what else failed then is not known: all failures count."
         )
-    if not output.names - known.names:
+    names = _follow_renames(context.project, known.names, output.names)
+    if not output.names - names:
         note = f"; {output.incomplete}, so the rest was not checked" if output.incomplete else ""
         return Allow(f"it fails only as it did at the session's start{note}")
-    if any(name.startswith(WHOLE_OUTPUT) for name in (*(output.names - known.names), *known.names)):
+    if any(name.startswith(WHOLE_OUTPUT) for name in (*(output.names - names), *names)):
         return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
-    return Block(_describe_new(context, report, known.names))
+    return Block(_describe_new(context, report, names))
+
+
+def _follow_renames(project: str, known: Counter[str], now: Counter[str]) -> Counter[str]:
+    """Return the known failures, those of a file that is gone also under the name of another one that has the same failure."""
+    gone = [name for name in known - now if not os.path.exists(os.path.join(project, _file_of(name)))]
+    found = Counter(known)
+    for new in now - known:
+        file = _file_of(new)
+        for old in gone:
+            if file and _file_of(old) and old.removeprefix(_file_of(old)) == new.removeprefix(file):
+                found[new] = max(found[new], known[old])
+    return found
+
+
+def _file_of(name: str) -> str:
+    """Return the path at the beginning of a failure's name, or ""."""
+    found = re.match(r"[^\s:]+\.\w+(?=[: ])", name)
+    return found[0] if found else ""
 
 
 def _describe_new(context: GateContext, report: Exited, known: Counter[str]) -> str:

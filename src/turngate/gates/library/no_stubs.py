@@ -46,7 +46,8 @@ _WORDS = re.compile(
     rf"|\bfor now\b.*\b(?:{_FALSE}|simpl\w+|placeholder|(?:just |always )?return\w*|no-op|do(?:es)? nothing)\b"
     rf"|\b(?:{_FALSE}|simpl\w+|placeholder|return\w*|no-op|nothing)\b.*\bfor now\b"
     rf"|\b{_FALSE} (?:data|response|results?|values?)\b.*\b(?:until|later|once|when|replace)|\b{_FALSE} implementation\b|\breturn(?:s|ing)? (?:a |some |the )?{_FALSE}\b"
-    r"|\bsimulat(?:e|es|ing) (?:an? |the |some )?(?:api|network|async|server|http|database|request|response|processing|delay|call)\b"
+    rf"|^\W*(?:stub|{_FALSE} (?:data|values?|response))\W*$|\bwhere the (?:actual|real) [\w ]{{1,40}} (?:would|should|will) (?:go|be|happen)\b"
+    r"|\bsimulat(?:e|es|ing) (?:sending|an? |the |some )?(?:an? )?(?:e-?mails?|api|network|async|server|http|database|request|response|processing|delay|call)\b"
     r"|\bsimplified (?:version|implementation|approach|logic|check|parsing|parser|handling|calculation)\b|\bsimplified for\b"
     rf"|\brest of (?:the |your )?(?:\w+ ){{1,2}}(?:remains?|stays?|unchanged|here|goes here|omitted|is the same)\b|\.\.\. ?(?:existing|rest|remaining|other)\b|\b(?:existing|remaining|previous|other) {_THING} ?(?:\.\.\.|here|remains?|stays?|unchanged|goes)"
     rf"|\b(?:your|actual|real) (?:\w+ )?{_THING} (?:goes |would go |will go )?here\b|\b(?:add|insert|put|write) (?:your |the |actual )?{_THING} here\b"
@@ -106,7 +107,7 @@ _KEYWORDS = frozenset(
     "if for while switch catch with constructor function return else do try init main".split()
 )
 _OVERRIDES = re.compile(
-    r"\bimpl\b.*\bfor\b|\b(?:interface|trait|protocol|abstract)\b|\bclass\b.*\b(?:extends|implements)\b"
+    r"\bimpl\b.*\bfor\b|\b(?:interface|trait|protocol|abstract)\b|\bclass\b.*\b(?:extends|implements)\b|\boverride\b"
 )
 _BASES = re.compile(r"^\s*class\s+\w+[^(\n:]*\(([^)\n]*)\)\s*:")
 _FOR_SUBCLASSES = re.compile(r"\b(?:overrid\w+|subclass\w*|hooks?)\b", re.IGNORECASE)  # in a docstring
