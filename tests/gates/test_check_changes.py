@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.cli import turngate
 from tests.support.gates import answer_with_shell, claude_input, record_with_shell
-from tests.support.git_projects import make_repository, write
+from tests.support.git_projects import git, make_repository, write
 from turngate.core.events.events import StopEvent
 from turngate.gates.check_changes import HASH_OF, describe_changes, find_definition
 from turngate.gates.library.project_checks import TESTS
@@ -225,6 +225,39 @@ WEAKENED: dict[str, tuple[Files, str, Files, str]] = {
         {"vite.config.ts": "export default {test: {exclude: ['**']}}\n"},
         "vite.config.ts was `export default {}`, now `export default {test: {exclude: ['**']}}`",
     ),
+    "a script behind a variable and an option": (
+        {"Makefile": "PYTHON = python3\ntest:\n\t$(PYTHON) -u dev/all.py\n", "dev/all.py": "exit(1)\n"},
+        "make test",
+        {"dev/all.py": "print(1)\n"},
+        "dev/all.py was `exit(1)`, now `print(1)`",
+    ),
+    "a script in a folder that the command changes to": (
+        {"Makefile": "test:\n\tcd dev && CI=1 exec ./check\n", "dev/check": "exit 1\n"},
+        "make test",
+        {"dev/check": "true\n"},
+        "dev/check was `exit 1`, now `true`",
+    ),
+    "a module that is run": (
+        {"Makefile": "test:\n\tpython3 -m qa.runner\n", "qa/runner.py": "exit(1)\n"},
+        "make test",
+        {"qa/runner.py": "print(1)\n"},
+        "qa/runner.py was `exit(1)`, now `print(1)`",
+    ),
+    "one of several configurations that another one extends": (
+        {"tsconfig.json": '{"extends": ["./cfg/a.json", "./cfg/b.json"]}', "cfg/b.json": '{"strict": true}'},
+        "npx tsc --noEmit",
+        {"cfg/b.json": '{"strict": false}'},
+        'cfg/b.json was changed:\n- "strict": true\n+ "strict": false',
+    ),
+    "a configuration that an option names": (
+        {
+            "Makefile": "types:\n\tmypy --config-file cfg/strict.cfg .\n",
+            "cfg/strict.cfg": "[mypy]\nstrict = True\n",
+        },
+        "make types",
+        {"cfg/strict.cfg": "[mypy]\nstrict = False\n"},
+        'cfg/strict.cfg was changed:\n-  "strict": "True"\n+  "strict": "False"',
+    ),
     "a module that an option loads": (
         {
             "package.json": '{"scripts": {"test": "node --import ./setup.mjs --test"}}',
@@ -330,6 +363,23 @@ ORDINARY: dict[str, tuple[Files, str, Files]] = {
         },
         "npm test && npm run build",
         dict.fromkeys(("src/a.js", "README.md", "tests/a.js"), "2\n"),
+    ),
+    "the program that the tests run, and what is built": (
+        {
+            "Makefile": "test: calc\n\t./calc 1 && node cli.js && sh bin/backup.sh && bats tests/all.bats\n",
+            "cli.js": "1\n",
+            "bin/backup.sh": "1\n",
+            "tests/all.bats": "1\n",
+            "run": "\0one",
+        },
+        "make test && ./run",
+        {
+            "calc": "\0binary",
+            "cli.js": "2\n",
+            "bin/backup.sh": "2\n",
+            "tests/all.bats": "2\n",
+            "run": "\0two",
+        },
     ),
     "files that are only checked": (
         {
@@ -513,6 +563,40 @@ def test_what_a_check_writes_does_not_define_it(project: Path) -> None:
     recorded = all_parts(project, "make test")
     write(project, {"report.json": "{}", "dist/cli.js": "1\n"})
     assert all_parts(project, "make test") == recorded
+
+
+def test_the_user_reads_of_each_file_that_the_text_of_a_check_names(project: Path) -> None:
+    files = {
+        "Makefile": "test:\n\tnode cli.js > out.txt && python3 run.py && test -e done.log && ruff check app.py\n",
+        **dict.fromkeys(("cli.js", "done.log", "app.py", "out.txt"), "1\n"),
+        "run.py": "if 1:\n    check()\n",
+    }
+    write(project, files)
+    before = hashed_files(project, "make test")
+    write(
+        project,
+        {
+            "run.py": "if 1:\n  check()\n",
+            **dict.fromkeys(("cli.js", "done.log", "app.py", "out.txt"), "2\n"),
+        },
+    )
+    now = hashed_files(project, "make test")
+    assert [name for name in now if now[name] != before.get(name)] == ["cli.js", "run.py"]
+
+
+def test_what_defines_a_check_above_the_project_counts_up_to_the_top_of_the_repository(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "pyproject.toml": "",
+        "repo/ruff.toml": "line-length = 80\n",
+        "repo/rules.mk": "test:\n\tpytest\n",
+    }
+    write(tmp_path, {**files, "repo/app/Makefile": "include ../rules.mk\nlint:\n\truff check .\n"})
+    git(tmp_path / "repo", "init", "--quiet")
+    parts = definition(tmp_path / "repo" / "app", "make lint test")
+    assert (parts["../ruff.toml"], parts["`test` of ../rules.mk"]) == ('{\n "line-length": 80\n}', "pytest")
+    assert not [label for label in parts if "../../" in label]
 
 
 def test_variables_that_tools_obey_define_a_check_too(project: Path) -> None:

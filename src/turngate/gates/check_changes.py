@@ -24,6 +24,7 @@ from turngate.gates.stored_state import digest
 from turngate.project.safe_paths import real_path
 
 PYTHON_TOOLS = frozenset(["unittest", *(name for name, tool in toolchains.BY_NAME.items() if tool.python)])
+_CHECKERS = frozenset(toolchains.BY_NAME) - {"node", "bun", "deno", "npm", "docker"}  # these run code
 MAX_ROUNDS = 8  # from a text to the files that it runs or loads
 MAX_NAMES = 1000
 MAX_WORDS = 200  # of one command
@@ -184,7 +185,7 @@ def _named_files(folder: str, text: str, *, is_code: bool = False) -> dict[str, 
     folders = {folder, "", *re.findall(r"\bcd +([\w./-]+)", text)}
     for command in re.split(r"[\n;&|]", _LEFT_OUT.sub("", text)):
         words = re.findall(r"[\w@.+/-]+", command)[:MAX_WORDS]
-        checks_sources = is_code or not toolchains.BY_NAME.keys().isdisjoint(words)
+        checks_sources = is_code or not _CHECKERS.isdisjoint(words)
         is_look = re.match(_LOOK, command)
         is_item = re.fullmatch(r'\s*"[^"]*",?', command)  # of a list in JSON, whose key is on a line before
         before = before if is_item else ""
