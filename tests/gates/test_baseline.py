@@ -23,6 +23,7 @@ CAN_MOUNT = not subprocess.run(
 pytestmark = pytest.mark.skipif(not CAN_MOUNT, reason="no mount namespaces here")
 
 COMMAND = "cat output; test ! -s output"
+COMMAND_WITH_BYTECODE = "env -u PYTHONDONTWRITEBYTECODE python3 run.py"
 OLD_ONLY = {"systemMessage": 'gate "command": it fails only as it did at the session\'s start'}
 
 
@@ -128,6 +129,28 @@ def test_the_same_message_again_in_a_file_is_a_new_failure(project: Path) -> Non
     session = begin(project, error.format(3))
     write(project, {"output": error.format(5) + error.format(9)})
     assert session.stop() == reason_of(error.format(9).strip(), 1)
+
+
+def test_old_failures_of_a_renamed_file_do_not_block_and_new_ones_do(project: Path) -> None:
+    error = "{}:3: error: Incompatible types in assignment  [assignment]\n"
+    session = begin(project, error.format("old.py"), **{"old.py": ""})
+    (project / "old.py").rename(project / "new.py")
+    write(project, {"output": error.format("new.py")})
+    assert session.stop() == OLD_ONLY
+    write(project, {"old.py": ""})  # it is a copy, so what fails in it is new
+    assert session.stop() == blocked(f"`{COMMAND}`: exit code 1\n{error.format('new.py').strip()}")
+
+
+def test_the_start_does_not_run_with_the_bytecode_of_a_file_that_was_changed_within_a_second(
+    project: Path,
+) -> None:
+    failure = "FAILED test_a.py::test_new - assert 2 == 1"
+    code = f"import shop\nif shop.VALUE != 1:\n    print('{failure}')\n    raise SystemExit(1)\n"
+    files = {"shop.py": "VALUE = 1\n", "run.py": code, ".gitignore": "__pycache__\n"}
+    make_repository(project, files)
+    session = Session(project, "--", COMMAND_WITH_BYTECODE)
+    write(project, {"shop.py": "VALUE = 2\n"})
+    assert session.stop() == blocked(f"`{COMMAND_WITH_BYTECODE}`: exit code 1\n{failure}")
 
 
 UNCOLLECTED = (

@@ -105,6 +105,20 @@ def test_a_second_stop_checks_after_the_first_where_its_result_is_not_that_of_th
     assert lines(project / "../runs") == ["run", "run"]
 
 
+def test_a_result_is_not_shared_with_a_session_that_has_another_environment(
+    project: Path, state: Path, check: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check.write_text(CHECK.replace("exit 1", "test $LEVEL = 1"))
+    monkeypatch.setenv("LEVEL", "1")
+    with stop(project, "a") as first:
+        wait_for_file_sync(project / "../runs")
+        monkeypatch.setenv("LEVEL", "2")
+        with stop(project, "b") as second:
+            wait_for_lock(second, state)
+            (project / "../go").touch()
+            assert [answer(first), answer(second)] == [{}, BLOCK]
+
+
 def test_a_pass_is_not_shared_with_a_session_that_began_before_the_check_was_changed(
     project: Path, state: Path, check: Path
 ) -> None:
