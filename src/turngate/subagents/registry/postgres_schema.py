@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS turngate.transcripts (
   chain text REFERENCES turngate.runs ON DELETE CASCADE, start bigint, part text NOT NULL, PRIMARY KEY (chain, start));
 {"".join(f"ALTER TABLE turngate.runs ADD COLUMN IF NOT EXISTS {postgres_definition(name)};" for name in COLUMNS)}
 {INDEXES.replace(" ON runs ", " ON turngate.runs ")}
-CREATE INDEX IF NOT EXISTS claimable ON turngate.runs (created, id) WHERE labels IS NOT NULL AND {IS_OPEN};
+CREATE INDEX IF NOT EXISTS claimable ON turngate.runs ((labels ->> 0), created, id) WHERE labels IS NOT NULL AND {IS_OPEN};
 """
 
 # For each row: a trigger for each statement would also fire for one that changes nothing, such as an empty claim.

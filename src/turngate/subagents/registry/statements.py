@@ -19,6 +19,10 @@ Database = Literal["sqlite", "postgresql"]
 _LIVING_OWNERS = "(SELECT id FROM turngate.owners WHERE seen > now() - make_interval(secs => %(lease_s)s))"
 _UNFIT_LABELS = """SELECT 1 FROM json_each(launch, '$.workers.labels') \
 WHERE value NOT IN (SELECT value FROM json_each(:labels))"""
+_OFFERED = "ANY (ARRAY(SELECT jsonb_array_elements_text(%(labels)s::jsonb)))"
+_FIRST_LABEL = (
+    f"(labels ->> 0 = {_OFFERED} OR labels ->> 0 IS NULL)"  # has an index, so that others are not looked at
+)
 _REACHED = "(starts_with(project, 'ssh://') OR host IN ('', %(host)s))"
 # `$name` in a statement is one of these, or else a parameter. Runs that workers may claim have `workers` in their launch.
 DIFFERENCES = {
@@ -32,7 +36,7 @@ DIFFERENCES = {
     # A folder of this machine, or a location that all machines reach.
     "in_project": ("json_extract(launch, '$.project') = :project", f"project = %(project)s AND {_REACHED}"),
     "for_workers": ("json_extract(launch, '$.workers') IS NOT NULL", "labels IS NOT NULL"),
-    "labels_fit": (f"NOT EXISTS ({_UNFIT_LABELS})", "labels <@ %(labels)s::jsonb"),
+    "labels_fit": (f"NOT EXISTS ({_UNFIT_LABELS})", f"labels <@ %(labels)s::jsonb AND {_FIRST_LABEL}"),
     "at_once": ("json_extract(launch, '$.workers.at_once')", "at_once"),
     "is_gone": ("= ''", f"NOT IN {_LIVING_OWNERS}"),  # of those that died, locks of files say it
     "may_be_gone": ("IS NOT NULL", f"NOT IN {_LIVING_OWNERS}"),
