@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from posixpath import basename, dirname, join, normpath, splitext
 
 from turngate.core.text import one_line
@@ -90,7 +91,7 @@ async def find_definition(
     )
     for _ in range(MAX_ROUNDS):
         words = _words("\n".join((*commands, *parts.values())))
-        found, named = dict(start), _named_files("", "\n".join(commands))
+        found, named = dict(start), dict(_named_files("", "\n".join(commands)))
         for name, text in texts.items():
             own = _parts(name, text, words)
             is_code = re.search(_SOURCE, name) is not None and not re.search(_CONFIGURATION, name)
@@ -176,7 +177,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(words.union(tool for word, tool in toolchains.SYNONYMS.items() if word in words))
 
 
-def _named_files(folder: str, text: str, *, is_code: bool = False) -> dict[str, bool]:
+@lru_cache(MAX_FILES)  # each round asks again
+def _named_files(folder: str, text: str, *, is_code: bool = False) -> Mapping[str, bool]:
     """Return the names that the words of a text may be, in its own folder, the project's or one that it changes to, and whether each is a part of the check.
 
     Sources are left out in a command of a tool that checks them, and in code, which may import them.
@@ -191,14 +193,18 @@ def _named_files(folder: str, text: str, *, is_code: bool = False) -> dict[str, 
         before = before if is_item else ""
         for word in words:
             is_loaded = not is_code and (before in _LOADING or before.lstrip("-") in _LOADING)
-            path = word.replace(".", "/") if before == "-m" else word
-            endings = _ENDINGS if "/" in path or before == "-m" else ("",)
-            for name in (normpath(join(each, path + end)) for each in folders for end in endings):
-                is_check = bool(_CHECKS.search(name)) or basename(name) in toolchains.BY_NAME
-                is_kept = re.search(r"[./]", word) and not (checks_sources and re.search(_SOURCE, name))
-                if is_check or is_loaded or (is_kept and not is_look):
-                    found[name] = is_check or is_loaded or found.get(name, False)
+            is_module = before == "-m"
             before = before if is_item else word
+            is_check = bool(_CHECKS.search(word)) or basename(word) in toolchains.BY_NAME
+            is_kept = not is_look and ("/" in word or "." in word)
+            is_kept = is_kept and not (checks_sources and re.search(_SOURCE, word))
+            if is_check or is_loaded or is_kept or is_module:
+                path = word.replace(".", "/") if is_module else word
+                endings = _ENDINGS if is_module or is_loaded or word.startswith(".") else ("",)
+                for name in (normpath(join(each, path + end)) for each in folders for end in endings):
+                    found[name] = (
+                        found.get(name, False) or is_loaded or is_check or bool(_CHECKS.search(name))
+                    )
     return {
         name: is_part
         for name, is_part in found.items()
@@ -224,9 +230,8 @@ def _is_configuration(name: str, words: frozenset[str], names: Collection[str]) 
 
 def _parts(name: str, text: str, words: frozenset[str]) -> dict[str, str]:
     """Return the parts of a file that count: those without a name, and those whose name is mentioned."""
-    base, parts = basename(name), dict[str, str]()
-    read = _READERS.get(base) or (_read_make if base.endswith(".mk") else _read_whole)
-    for label, names, value in read(name, text):
+    parts = dict[str, str]()
+    for label, names, value in _all_parts(name, text):
         if names is None or not words.isdisjoint(names):
             shown = value if isinstance(value, str) else _as_text(value)
             parts[label] = f"{parts[label]}\n{shown}" if label in parts else shown
@@ -235,6 +240,13 @@ def _parts(name: str, text: str, words: frozenset[str]) -> dict[str, str]:
 
 # Each yields the parts of a file: how a message names it, its names or None, and its value.
 _Part = tuple[str, Collection[str] | None, object]
+
+
+@lru_cache(MAX_FILES)
+def _all_parts(name: str, text: str) -> tuple[_Part, ...]:
+    base = basename(name)
+    read = _READERS.get(base) or (_read_make if base.endswith(".mk") else _read_whole)
+    return tuple(read(name, text))
 
 
 def _read_make(file: str, text: str) -> Iterator[_Part]:
