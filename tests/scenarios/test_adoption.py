@@ -37,7 +37,7 @@ from turngate.subagents.recorded_gates import (
     recorded_gates,
     why_left,
 )
-from turngate.subagents.registry import AbandonedRuns, Registry
+from turngate.subagents.registry import AbandonedRuns, Registry, sqlite_store
 from turngate.subagents.registry.owners import new_owner_id
 from turngate.subagents.registry.sqlite_store import POLL_S
 
@@ -262,6 +262,40 @@ def test_a_session_that_loses_a_subagent_cancels_its_work_and_gets_the_result_as
     )
     assert scene.heard("main")[-1].endswith("\n\n7")
     assert scene.names == ["registered"]
+
+
+@pytest.mark.sqlite
+def test_a_turn_waits_for_a_subagent_that_is_lost_before_the_next_look_at_the_registry(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_store, "POLL_S", 2.0)
+    scene = parent(
+        project,
+        bash("touch begun; until [ -e lost ]; do sleep 0.01; done"),
+        "written too late",
+        main=[subagent_task(), "waiting", "home"],
+        allow=["Bash"],
+    )
+
+    async def lose(scene: Parent) -> None:
+        run = await scene.until("registered")
+        while not (project / "begun").exists():
+            await asyncio.sleep(0.01)
+        with opened(state) as other:
+            owner = other.join()
+            execute(other, f"UPDATE $runs SET owner = '{owner}' RETURNING id")
+            (project / "lost").touch()
+            while not any("is continued by another process" in text for text in scene.heard("main")):
+                await asyncio.sleep(0.01)
+            ended = other.transition("end", run.id, owner, outcome="ok", reason="complete", result="7")
+            assert ended is not None
+            other.transition("finish", run.id, owner, **{**FINAL, "announcement": announcement(ended)})
+            other.transition("announce", run.id, owner)
+            while not any("[Subagent result]" in text for text in scene.heard("main")):
+                await asyncio.sleep(0.01)
+            other.transition("done", run.id, owner)
+
+    assert scene.during(lose).result == "home"
 
 
 @pytest.mark.sqlite

@@ -73,6 +73,7 @@ class LifecycleContext:
     announcer: Callable[[SubagentRun], Awaitable[None]] | None
     trace: Callable[[str, SubagentRun], None]  # called after each step; crash tests kill the process there
     will_take_turn: Callable[[str], bool]
+    on_lost: Callable[[SubagentRun], None]  # called before the parent is told, so that its turn waits on
     folder: SlotFolder | None  # None: the subagents work in the project itself
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
@@ -139,6 +140,7 @@ class RunLifecycle:
             while not self.is_lost and self.current.state not in ("done", "given_up"):
                 self._update_slot(await self._run_step())
             if self.is_lost and not self.result.done():
+                self._context.on_lost(self.current)
                 lost = f"subagent {self.current.name} is continued by another process"
                 self.result.set_exception(UsageError(f"{lost}; its result arrives as a message"))
         except Exception as error:  # noqa: BLE001 - a parent must never wait for a chain that has stopped

@@ -54,7 +54,7 @@ class RunsElsewhere:
         return [run for run in self._runs.values() if run.is_for_workers and run.chain not in chains]
 
     def add(self, run: SubagentRun) -> None:
-        """Add a run for workers that was registered just now."""
+        """Add a run for workers that was registered just now, or one that this process has lost."""
         self._runs[run.chain] = run
 
     async def wait_for_end(self, chain: str) -> None:

@@ -130,6 +130,7 @@ class Supervisor:
             announcer=self._options.announcer,
             trace=self._trace,
             will_take_turn=self._will_take_turn,
+            on_lost=self.elsewhere.add,
             folder=self._options.folder,
         )
 
