@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.support.cli import turngate
 from tests.support.gates import answer_of_process, answer_with_shell, blocked, claude_input, record_with_shell
 from tests.support.git_projects import commit, git, make_repository, write
 from tests.support.sessions import lines
+from turngate.gates.local_tree_state import RACY_NS
 from turngate.gates.run_gate import STILL
 
 CAN_MOUNT = not subprocess.run(
@@ -65,6 +67,16 @@ def test_old_failures_do_not_block_and_a_new_one_is_shown_alone(project: Path) -
     assert session.stop() == OLD_ONLY
     write(project, {"output": failing("test_old", "test_new", "test_older")})
     assert session.stop() == reason_of("tests/test_a.py::test_new\nassert 1 == 2", 2)
+
+
+def test_old_failures_do_not_block_although_the_check_leaves_a_file_that_git_does_not_ignore(
+    project: Path,
+) -> None:
+    make_repository(project, {"output": failing("test_old"), "other": ""})
+    time.sleep(RACY_NS / 1e9)  # then the names of the files are known without git
+    session = Session(project, "--", f"echo report > report.xml; {COMMAND}")
+    write(project, {"other": "edited"})
+    assert session.stop() == OLD_ONLY
 
 
 def test_the_project_is_as_it_was_after_the_check_of_the_start(project: Path) -> None:

@@ -16,7 +16,7 @@ from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import NO_OVERLAY, OVERLAY, RESTORE
 from turngate.gates.local_tree_state import content_of, others_of
 from turngate.gates.stored_state import read_json, state_path, write_file
-from turngate.gates.tree_state import tree_before
+from turngate.gates.tree_state import tree_before, tree_state
 
 MAX_TREES = 8  # whose results are kept for a command
 RESTORE_FIELDS = 3
@@ -87,7 +87,9 @@ async def run_at_start(context: GateContext, command: CommandHook, needed: float
     """Run a command on the files of the session's start, or return why it cannot. `needed`: the seconds that it has just taken."""
     start = context.state.start or {}
     tree = start.get("tree") or start.get("head")  # in another checkout, only the commit is known
-    of_git, before, now = start.get("git") or "", start.get("state"), await tree_before(context)
+    of_git, before = start.get("git") or "", start.get("state")
+    # The check that has just run may have made files, such as bytecode and reports.
+    now = await tree_before(context) or await tree_state(context)
     if not isinstance(tree, str):
         return "the files of the session's start are not recorded in git"
     if context.commands.seconds_left < needed:
