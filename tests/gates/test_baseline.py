@@ -79,6 +79,16 @@ def test_old_failures_do_not_block_although_the_check_leaves_a_file_that_git_doe
     assert session.stop() == OLD_ONLY
 
 
+def test_tests_that_fail_as_at_the_start_count_as_run(project: Path) -> None:
+    at_start = f"{failing('test_old')}1 failed, 3 passed in 0.1s\n"
+    make_repository(project, {"output": at_start, "other": ""})
+    session = Session(project, "tests", "--", COMMAND)
+    write(project, {"output": f"{failing('test_old', 'test_new')}2 failed, 2 passed in 0.1s\n"})
+    assert session.stop()["decision"] == "block"
+    write(project, {"output": at_start, "other": "edited"})
+    assert session.stop() == {"systemMessage": OLD_ONLY["systemMessage"].replace("command", "tests")}
+
+
 def test_the_project_is_as_it_was_after_the_check_of_the_start(project: Path) -> None:
     make_repository(project, {"output": failing("test_old"), "a b/c\nd.py": "1", "link": "", "run": "x"})
     (project / "link").unlink()

@@ -297,7 +297,8 @@ def _note_tests(
     counted = count_tests(f"{report.stdout}\n{report.stderr}")
     data, passed = context.state.data, counted.passed if counted else 0
     ran = int(str(data.get("tests", 0)))  # in this session
-    run = passed if has_passed else passed + _count_failures(context, report)
+    has_failed = not (isinstance(report, Exited) and report.code == 0)  # perhaps only as at the start
+    run = passed + _count_failures(context, report) if has_failed else passed
     data["tests"] = run if has_passed else max(ran, run)
     if counted is None or context.state_folder is None:
         return None
@@ -308,8 +309,8 @@ def _note_tests(
     if before and not has_passed and run >= before.passed:
         counted = counted._replace(passed=run)  # none is gone: the reason has those that fail
     fewer = describe_fewer(before, counted) if before else None
-    if has_passed and passed < ran and not fewer:
-        return f"{passed} test{'s' * (passed != 1)} passed, and {ran} have run in this session"
+    if has_passed and run < ran and not fewer:
+        return f"{run} test{'s' * (run != 1)} passed, and {ran} have run in this session"
     return fewer
 
 
