@@ -56,8 +56,11 @@ _CHECKS = re.compile(
     r"(?:^|[/._-])(?:tests?|run(?:ner|tests)?|(?:check|lint|verif|validat)\w*|chk|ci|qa)(?=[._-]|$)"
 )
 _LOADING = frozenset(
-    "source . include includes import from require extend extends inherit_from config config-file rcfile -c -r -f".split()
+    "include includes import from require extend extends inherit_from config config-file rcfile".split()
 )
+_SHORT_OPTIONS = frozenset(("-c", "-r", "-f"))  # of tools
+_IMPORTS = frozenset(("import", "from", "require"))  # without a path, it may be the work that is imported
+_SOURCES = frozenset((".", "source"))  # at the beginning of a command
 _ENDINGS = ("", ".json", ".js", ".ts", ".py")
 # Documents, tests, sources, and what is built of them.
 _CODE = r"(?:pyi?|[cm]?[jt]sx?|go|rs|rb|php|java|kt|swift|c|cc|cpp|h|hpp|pl|t|exs?|vue|svelte)"
@@ -188,11 +191,15 @@ def _named_files(folder: str, text: str, *, is_code: bool = False) -> Mapping[st
     for command in re.split(r"[\n;&|]", _LEFT_OUT.sub("", text)):
         words = re.findall(r"[\w@.+/-]+", command)[:MAX_WORDS]
         checks_sources = is_code or not _CHECKERS.isdisjoint(words)
+        is_tool = not toolchains.BY_NAME.keys().isdisjoint(map(basename, words)) or "make" in words
         is_look = re.match(_LOOK, command)
         is_item = re.fullmatch(r'\s*"[^"]*",?', command)  # of a list in JSON, whose key is on a line before
         before = before if is_item else ""
-        for word in words:
-            is_loaded = not is_code and (before in _LOADING or before.lstrip("-") in _LOADING)
+        for place, word in enumerate(words):
+            is_sourced = place == 1 and before in _SOURCES
+            is_option = before in _SHORT_OPTIONS and is_tool
+            is_loaded = before.lstrip("-") in _LOADING and (before not in _IMPORTS or "/" in word)
+            is_loaded = not is_code and (is_sourced or is_option or is_loaded)
             is_module = before == "-m"
             before = before if is_item else word
             is_check = bool(_CHECKS.search(word)) or basename(word) in toolchains.BY_NAME
