@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import sys
+from contextlib import suppress
 
 
 def main() -> int:
@@ -15,6 +16,7 @@ def main() -> int:
         signal.signal(signal.SIGINT, _exit)
     if not os.environ.get("HOME", "/").startswith("/"):  # without it, the home folder is that of the account
         del os.environ["HOME"]
+    _leave_out_project()
     gc.set_threshold(50_000)  # while modules load, the garbage collector would find nothing again and again
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     from turngate.cli.main import EXIT_INTERRUPTED  # noqa: PLC0415 # lazy: loading it takes most of the start
@@ -27,6 +29,16 @@ def main() -> int:
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the exit code is known, and everything is printed
     return end_process(code)
+
+
+def _leave_out_project() -> None:
+    """Remove what PYTHONPATH and `-m` add of the current folder: a module there would replace one that is imported here."""
+    added = {*os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    with suppress(OSError):  # the folder is gone
+        here = os.getcwd()
+        added |= {path for path in sys.path[:1] if path in ("", here)}
+        inside = {path for path in added if f"{os.path.abspath(path)}/".startswith(f"{here}/")}
+        sys.path[:] = [path for path in sys.path if path not in inside]
 
 
 def _exit(number: int, _frame: object) -> None:

@@ -101,3 +101,20 @@ def test_the_process_ends_without_freeing_its_objects_unless_a_thread_has_to_end
         [sys.executable, "-c", END.format(more=more)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (5, out, "")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_module_of_the_project_does_not_replace_one_that_turngate_imports(
+    project: Path, program: str
+) -> None:
+    (project / "json.py").write_text("raise SystemExit(3)\n")
+    done = subprocess.run(
+        [sys.executable, *PROGRAMS[program], "check"],
+        cwd=project,
+        env={"PYTHONPATH": str(project), "HOME": str(project.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_TIMEOUT_S,
+    )
+    assert (done.returncode, done.stdout.startswith("no settings"), done.stderr) == (0, True, "")

@@ -391,6 +391,11 @@ ORDINARY: dict[str, tuple[Files, str, Files]] = {
             ("test.js", "tests.py", "install.sh", "api/openapi.yaml", "src/main.js", "data/seed.json"), "2\n"
         ),
     ),
+    "what a command imports, reads, copies and removes": (
+        dict.fromkeys(("dates.py", "config.json", "report.json", "a.py"), "1\n"),
+        "python3 -c 'import dates' && jq -e . config.json; rm -f report.json; cp -r a.py b.py",
+        dict.fromkeys(("dates.py", "config.json", "report.json", "a.py", "b.py"), "2\n"),
+    ),
     "what tools write beside their configuration": (
         {"tsconfig.json": "{}"},
         "npx tsc && coverage run -m pytest --junitxml=pytest.xml",

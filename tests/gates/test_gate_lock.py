@@ -105,6 +105,20 @@ def test_a_second_stop_checks_after_the_first_where_its_result_is_not_that_of_th
     assert lines(project / "../runs") == ["run", "run"]
 
 
+def test_the_variables_of_an_agent_program_do_not_keep_two_sessions_from_sharing_a_result(
+    project: Path, state: Path, check: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_PID", "a")
+    with stop(project, "a") as first:
+        wait_for_file_sync(project / "../runs")
+        monkeypatch.setenv("CLAUDE_PID", "b")
+        with stop(project, "b") as second:
+            wait_for_lock(second, state)
+            (project / "../go").touch()
+            assert [answer(first), answer(second)] == [BLOCK] * 2
+    assert lines(project / "../runs") == ["run"]
+
+
 def test_a_result_is_not_shared_with_a_session_that_has_another_environment(
     project: Path, state: Path, check: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

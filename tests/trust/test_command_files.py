@@ -12,6 +12,7 @@ from turngate.trust.command_files import CommandFiles, find_command_files
 from turngate.trust.covered_files import ALL, MENTIONED, CoveredFiles
 
 FILES = {
+    **dict.fromkeys(("main.js", "main.php", "main.rb", "main.c"), ""),
     "hooks/check.sh": "",
     "scripts/run.py": "",
     "tools/package/check.py": "",
@@ -67,6 +68,9 @@ ROWS = [
     Row("python3 src/app.py", [], {}, ("src/app.py (code of the project, by its name)",)),
     Row("node dist/cli.js", [], {}, ("dist/cli.js (code of the project, by its name)",)),
     Row("jq -e .ok data.json", [], {}),
+    Row("bash -n hooks/check.sh && /bin/sh -n hooks/check.sh", [], {}),
+    Row("node --check main.js; php -l main.php; ruby -c main.rb; gcc -c main.c", [], {}),
+    HOOK._replace(command="sh hooks/check.sh bash -n"),
     Row("report --in data.json", [], {}, ("data.json (data, by its name)",)),
     Row(
         "report --config data.json", ["data.json"], {}, ("what data.json runs of the project's root folder",)

@@ -44,6 +44,8 @@ FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _STEP_END = re.compile(r"[;&|(\n]+")
 _SCRIPT = re.compile(r"\.(?:(?:ba|z)?sh|py|[cm]?[jt]s|rb|pl|php|lua)$")
+# Variables of Turngate, and of agent programs, which differ between two sessions.
+_OF_SESSION = r"(?:TURNGATE|MUX|CLAUDE|CODEX|GEMINI|QWEN|COPILOT|OPENCODE|KIMI|CURSOR|FACTORY)_"
 MAX_WHY_CHARS = 300
 INSIST = "If you need the user's answer first, ask again and do nothing else."
 KEEP = "If the user asked for this, end your answer with `turngate: keep {}: why`."
@@ -347,8 +349,8 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
 
 
 def _environment(context: GateContext) -> str:
-    own = {name: value for name, value in context.environ.items() if not name.startswith("TURNGATE_")}
-    return digest(repr(sorted(own.items())))
+    own = sorted(each for each in context.environ.items() if not re.match(_OF_SESSION, each[0]))
+    return digest(repr(own))
 
 
 def _open_lock(context: GateContext) -> "GateLock | None":

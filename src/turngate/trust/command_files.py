@@ -120,8 +120,12 @@ class _Finder:
         if not paths and not self._missing and not explains:
             return
         (name, command), count = program_of(words), len(self.covered)
-        is_data = takes_data(name, command) and not any(
-            self._is_script_named(name, words[number], path) for number, path, _ in paths
+        reads_code = re.match(_READS_CODE, " ".join(words)) is not None
+        if reads_code:
+            paths, name = [each for each in paths if each[0] == 0], os.path.basename(words[0])
+        is_data = reads_code or (
+            takes_data(name, command)
+            and not any(self._is_script_named(name, words[number], path) for number, path, _ in paths)
         )
         names = [os.path.basename(word) for word in words]
         of_system = _OF_SYSTEM.intersection(names[: names.index(name) + 1] if name in names else ())
@@ -279,6 +283,8 @@ _BEFORE_PROGRAM = (
     r"\w+=.*|-.*|\d+[smhd]?|[!{]|if|elif|else|while|until|then|do|env|g?timeout|nice|nohup|exec|command|time|stdbuf"
     r"|sudo|xargs|\w*sh|python[\d.]*|npx|bunx|uvx|run|dlx"
 )
+# These read a file and run nothing of it: they check its syntax, or compile it.
+_READS_CODE = r"(?:\S*/)?(?:(?:ba|da|k|z)?sh -n|node (?:--check|-c)|php -l|ruby -w?c|perl -w?c|(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|rustc|javac))\s"
 _STARTERS = frozenset("uv poetry pdm hatch pipenv rye bundle pnpm yarn npm".split())
 # Programs that read files and run none of them.
 _READERS = frozenset("grep egrep fgrep rg test [ [[ wc diff cmp stat jq touch mkdir rm true false".split())
