@@ -12,7 +12,7 @@ from turngate.trust.command_files import CommandFiles, find_command_files
 from turngate.trust.covered_files import ALL, MENTIONED, CoveredFiles
 
 FILES = {
-    **dict.fromkeys(("main.js", "main.php", "main.rb", "main.c"), ""),
+    **dict.fromkeys(("main.js", "main.php", "main.rb", "main.c", "a.tgz", "b.zip"), ""),
     "hooks/check.sh": "",
     "scripts/run.py": "",
     "tools/package/check.py": "",
@@ -71,6 +71,13 @@ ROWS = [
     Row("bash -n hooks/check.sh && /bin/sh -n hooks/check.sh", [], {}),
     Row("node --check main.js; php -l main.php; ruby -c main.rb; gcc -c main.c", [], {}),
     HOOK._replace(command="sh hooks/check.sh bash -n"),
+    Row("gcc -o check.py main.c && ./check.py", [], {}),  # what the command writes itself
+    Row(
+        "tar czf a.tgz src && zip -r b.zip src",
+        [],
+        {},
+        ("a.tgz (data, by its name)", "b.zip (data, by its name)"),
+    ),
     Row("report --in data.json", [], {}, ("data.json (data, by its name)",)),
     Row(
         "report --config data.json", ["data.json"], {}, ("what data.json runs of the project's root folder",)
@@ -101,7 +108,7 @@ def find(project: Path, command: CommandHook, *, explains: bool = True) -> Comma
 @pytest.fixture
 def filled(project: Path) -> Path:
     write(project, FILES)
-    for name in ("data.json", "setup.cfg", "Makefile"):
+    for name in ("data.json", "setup.cfg", "Makefile", "a.tgz", "b.zip"):
         (project / name).chmod(0o644)
     return project
 

@@ -8,6 +8,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from turngate.core.hooks.kinds import CommandHook
@@ -104,6 +105,13 @@ class _Finder:
         is_node = not programs.isdisjoint(_NODE | _NODE_RUNNERS)
         self._ends = _PYTHON_ENDS if self._is_module else _NODE_ENDS if is_node else ()
         self._has_tasks = is_node and programs.isdisjoint(_NODE)
+        # What the command itself writes, such as a program that it compiles and runs.
+        self._outputs = {
+            os.path.normpath(word)
+            for words in commands
+            for option, word in pairwise(words)
+            if re.fullmatch(_OUTPUT_OPTION, option)
+        }
         self._path_folders = path_folders
         self._folders = [self._project]  # `cd FOLDER`, `PATH=FOLDER`, `dir=FOLDER`
         for piece in dict.fromkeys(piece for pieces in self._pieces.values() for piece in pieces):
@@ -177,7 +185,7 @@ class _Finder:
             if self._all.mode(path):
                 yield path
             elif (is_script or folder in self._path_folders) and (missing := self._name(path)):
-                is_inside_project = not missing.startswith("/")
+                is_inside_project = not missing.startswith("/") and missing not in self._outputs
                 if is_inside_project and not self._is_own_code(
                     missing, self._which(os.path.dirname(missing))
                 ):
@@ -194,6 +202,8 @@ class _Finder:
     def _add(self, path: str, words: Words, number: int, *, is_pattern: bool, is_alone: bool) -> None:
         """Add a file, or a folder of which a pattern names the files. `is_alone`: without the files in its folder."""
         name = self._name(path)
+        if name in self._outputs:
+            return
         is_folder = stat.S_ISDIR(self._all.mode(path))
         if name is None or (is_alone and (is_folder or not INSTALLED.isdisjoint(name.split("/")))):
             return
@@ -276,6 +286,7 @@ _QUOTED = r"'([^'\n]*)'|\"([^\"\n]*)\""
 # Quotes separate words, or do not.
 _FORMS = (str.maketrans("'\"<>", "    "), str.maketrans("<>", "  ", "'\"\\"))
 _BETWEEN_PIECES = r"[=:,@]"
+_OUTPUT_OPTION = r"-o|--out(?:put)?(?:-?file)?"
 _CONFIG_OPTION = r"-c|-p|--?[\w-]*(?:conf|rc|project)[\w-]*"
 _INTERPRETER = r"\.|source|eval|\w*sh|python[\d.]*|pypy3?|node|bun|deno|tsx|ts-node|ruby|perl|php|lua|[gm]?awk|g?make|uv|run"
 # What stands before the program that is meant; the second ones may be it.

@@ -43,7 +43,10 @@ _WRITTEN_FOLDER = r"\.?(?:logs?|state|cache|tmp|temp|archive|sessions|reports|ou
 _RECORDS = frozenset([".json", ".jsonl", ".md", ".txt"])  # of which hooks write many
 # Data for most programs, wherever a word names it.
 DOCUMENTS = frozenset(
-    ".md .markdown .rst .txt .json .yaml .yml .toml .ini .cfg .conf .csv .tsv .xml .html".split()
+    (
+        ".md .markdown .rst .txt .json .yaml .yml .toml .ini .cfg .conf .csv .tsv .xml .html .css .pdf .png .jpg .jpeg .gif .svg "
+        ".tar .tgz .gz .bz2 .xz .zst .zip .7z .whl .bin .o .dump .pem .crt"
+    ).split()
 )
 
 
