@@ -58,9 +58,9 @@ class RecordedStop:
 
 def read_stops(records: Sequence[Record]) -> list[RecordedStop]:
     """Return the stops of one session, oldest first; one whose gates still run is the last."""
-    runs, started = defaultdict[tuple[str, str], list[RecordedRun]](list), dict[str, Record]()
+    runs, started = defaultdict[_Agent, list[RecordedRun]](list), dict[str, Record]()
     stops, marks = list[RecordedStop](), {str(each.get("block")): each for each in records if "wrong" in each}
-    last = dict[tuple[str, str], int]()  # the newest stop of each agent
+    last = dict[_Agent, int]()  # the newest stop of each agent
     for record in records:
         if record.get("event", "Stop") not in STOP_EVENTS:
             continue
@@ -74,12 +74,18 @@ def read_stops(records: Sequence[Record]) -> list[RecordedStop]:
             case "verdict" | "cached":
                 last[agent] = len(stops)
                 stops.append(_stop(record, runs.pop(agent, []), agent))
-            case "turn_end" | "accepted" if agent in last:
-                stops[last[agent]] = _ended(stops[last[agent]], record)
+            case "turn_end" if agent in last:
+                ended_by, stop = str(record.get("ended_by") or ""), stops[last[agent]]
+                result: StopResult = "overridden" if ended_by in OVERRIDDEN else stop.result
+                end = _text(record, "reason") or stop.end
+                stops[last[agent]] = replace(stop, result=result, ended_by=ended_by, end=end)
+            case "accepted" if agent in last and stops[last[agent]].result == "overridden":
+                why = f"A person accepted it: {_text(record, 'why')}"
+                stops[last[agent]] = replace(stops[last[agent]], result="accepted", end=why)
             case _:
                 pass
-    running = defaultdict[tuple[str, str], list[RecordedRun]](list)
-    for record in filter(_still_runs, started.values()):
+    running = defaultdict[_Agent, list[RecordedRun]](list)
+    for record in filter(still_runs, started.values()):
         running[_agent(record)].append(_run(record, "running", marks))
     for agent, open_runs in running.items():
         begun = max(run.begun for run in open_runs)
@@ -87,7 +93,10 @@ def read_stops(records: Sequence[Record]) -> list[RecordedStop]:
     return stops
 
 
-def _agent(record: Record) -> tuple[str, str]:
+_Agent = tuple[str, str]  # the id and the type of a subagent
+
+
+def _agent(record: Record) -> _Agent:
     return str(record.get("agent_id") or ""), str(record.get("agent_type") or "")
 
 
@@ -108,7 +117,7 @@ def _run(record: Record, outcome: str, marks: Mapping[str, Record]) -> RecordedR
     )
 
 
-def _stop(record: Record, runs: Sequence[RecordedRun], agent: tuple[str, str]) -> RecordedStop:
+def _stop(record: Record, runs: Sequence[RecordedRun], agent: _Agent) -> RecordedStop:
     result: StopResult = "allowed"
     if record.get("kind") == "cached":
         result = "cached"
@@ -132,16 +141,8 @@ def _stop(record: Record, runs: Sequence[RecordedRun], agent: tuple[str, str]) -
     )
 
 
-def _ended(stop: RecordedStop, end: Record) -> RecordedStop:
-    if end.get("kind") == "accepted":
-        why = f"A person accepted it: {_text(end, 'why')}"
-        return replace(stop, result="accepted", end=why) if stop.result == "overridden" else stop
-    ended_by = str(end.get("ended_by") or "")
-    result: StopResult = "overridden" if ended_by in OVERRIDDEN else stop.result
-    return replace(stop, result=result, ended_by=ended_by, end=_text(end, "reason") or stop.end)
-
-
-def _still_runs(start: Record) -> bool:
+def still_runs(start: Record) -> bool:
+    """Return whether the process is there of which this is the start of a hook."""
     try:
         pid, began = start["process"]
         return is_alive(ProcessId(int(pid), str(began)))
