@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
@@ -82,12 +81,6 @@ class History:
     def stops(self, session: str) -> list[RecordedStop]:
         """Return the stops of a session, oldest first. Raises KeyError if it is not known."""
         return read_stops(self._read(self.sessions[session].id, starts=True).records)
-
-    def runs(self, session: SessionSummary) -> Iterator[tuple[dict[str, Any], RecordedRun]]:
-        """Yield the runs of hooks in a session, each with its place."""
-        for stop in self.stops(session.id):
-            about = {"session": session.id, "project": session.project, "title": session.title}
-            yield from (({**about, "stop": stop.time}, run) for run in stop.runs)
 
     def _read(self, name: str, *, starts: bool) -> JournalFile:
         try:

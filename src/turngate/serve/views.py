@@ -111,11 +111,13 @@ class Views:
         for session in [each for each in sessions if gate in each.gates][:MAX_SEARCHED]:
             if len(runs) < MAX_RUNS:
                 runs += [
-                    {**vars(run), **about, "reason": one_line(run.reason, 300)}
-                    for about, run in self.history.runs(session)
+                    {**vars(run), "session": session.id, "stop": stop.time, "title": session.title}
+                    for stop in self.history.stops(session.id)
+                    for run in stop.runs
                     if run.gate == gate
                 ]
-        return sorted(runs, key=lambda run: -run["begun"])[:MAX_RUNS]
+        newest = sorted(runs, key=lambda run: -run["begun"])[:MAX_RUNS]
+        return [{**run, "reason": one_line(run["reason"], 300)} for run in newest]
 
     def export(self) -> Iterator[tuple[str, Json]]:
         """Yield what a file without a server needs, each view by the name under which the page asks for it."""
