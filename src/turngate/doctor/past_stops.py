@@ -13,23 +13,26 @@ from uuid import uuid4
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import ModelRequest, Usage, UserMessage
 from turngate.core.events.events import SessionStart, StopEvent, Subagent, team_event
-from turngate.core.hooks.kinds import AgentHook, GateHook, Hook, HttpHook, PromptHook, label
+from turngate.core.hooks.kinds import AgentHook, Hook, label
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hook_run import HookRun
 from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, copy_project
 from turngate.engine import ask_hooks
 from turngate.errors import ModelError
-from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.recorded_trees import NoTree, check_out
 from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops
 from turngate.history.past_stops import (
     FOLDER,
-    WITH_EFFECTS,
+    NO_MODEL,
+    NO_TREE,
+    NOT_READY_MADE,
     NoFiles,
+    PastDecision,
     PastSession,
     PastStop,
     as_past,
     past_event,
+    why_unknown,
 )
 from turngate.hosts.stop import rules_at
 from turngate.models.known_models import known_model
@@ -46,16 +49,7 @@ JudgeOf = Callable[[str | None], Model]  # `World.judge`
 
 def is_local(hook: Hook) -> bool:
     """Return whether a hook neither asks a model or a server nor reports to others."""
-    if isinstance(hook, GateHook):
-        call = read_gate_hook(hook)
-        return isinstance(call, GateCall) and not call.gate.asks_model and call.gate.name not in WITH_EFFECTS
-    return not isinstance(hook, PromptHook | AgentHook | HttpHook)
-
-
-def is_judge(hook: Hook) -> bool:
-    """Return whether a hook asks a model questions whose length is known before; that of a hook agent is not."""
-    call = read_gate_hook(hook) if isinstance(hook, GateHook) else None
-    return isinstance(hook, PromptHook) or (isinstance(call, GateCall) and call.gate.asks_model)
+    return why_unknown(hook) in ("", NO_TREE)
 
 
 class Estimate:
@@ -90,40 +84,42 @@ class _Counted:
 
 
 async def ask_again(
-    sessions: Sequence[PastSession],
-    rules: Sequence[Rule],
-    settings: Settings,
-    is_asked: Callable[[Hook], bool],
-    judge: JudgeOf | None = None,
+    sessions: Sequence[PastSession], rules: Sequence[Rule], settings: Settings, judge: JudgeOf | None = None
 ) -> list[PastSession]:
-    """Ask hooks whose decisions are not known, where the files are recorded; with `judge`, also at the other stops."""
-    records, found = _find_records(sessions, state_folder()), [*sessions]
-    by_project = defaultdict[str, list[tuple[int, int]]](list)
-    for place, session in enumerate(sessions):
-        for number in range(len(session.stops)):
-            record = records.get((place, number))
-            if record or judge:
-                by_project[record["project"] if record else ""].append((place, number))
-    asked = {label(rule.hook): rule for rule in rules if is_asked(rule.hook)}
-    for project, stops in by_project.items():
-        with ExitStack() as stack, suppress(OSError, NoTree):
-            replay = None
-            for place, number in stops:
-                session, record = found[place], records.get((place, number))
-                stop = session.stops[number]
-                unknown = [each.gate for each in stop.decisions if each.outcome == "cannot say"]
-                chosen = [asked[name] for name in unknown if name in asked]
-                if not chosen:
-                    continue
-                if project and not replay:
-                    replay = ReplayCopy(project, stack.enter_context(copy_project(project)), settings)
+    """Ask hooks whose decisions are not known, where the files are recorded; with `judge` those that ask models, at every stop."""
+    records = _find_records(sessions, state_folder())
+    asked = {label(rule.hook): rule for rule in rules if not isinstance(rule.hook, AgentHook)}
+    copies = dict[str, ReplayCopy | None]()
+    found = []
+    with ExitStack() as stack:
+        for place, session in enumerate(sessions):
+            stops = list(session.stops)
+            for number, stop in enumerate(stops):
+                unknown = {each.gate for each in stop.decisions if _is_open(each, judges=judge is not None)}
+                chosen = tuple(rule for name, rule in asked.items() if name in unknown)
+                record, runs = records.get((place, number)), tuple[HookRun, ...]()
                 with suppress(OSError, NoTree):
-                    if replay and record:
-                        runs, _ = await replay.ask(record, chosen, judge)
-                    else:
-                        runs = await _ask_about(session, stop, replace(settings, rules=tuple(chosen)), judge)
-                    found[place] = _with_decisions(session, number, runs)
+                    if chosen and record:
+                        project = record["project"]
+                        if project not in copies:
+                            copies[project] = None  # unless it can be copied
+                            copy = stack.enter_context(copy_project(project))
+                            copies[project] = ReplayCopy(project, copy, settings)
+                        if replay := copies[project]:
+                            runs, _ = await replay.ask(record, chosen, judge)
+                    elif chosen and judge:
+                        runs = await _ask_about(session, stop, replace(settings, rules=chosen), judge)
+                new = {label(run.rule.hook): as_past(label(run.rule.hook), run.decision) for run in runs}
+                decisions = tuple(new.get(each.gate, each) for each in stop.decisions)
+                stops[number] = replace(stop, decisions=decisions)
+            found.append(replace(session, stops=tuple(stops)))
     return found
+
+
+def _is_open(decision: PastDecision, *, judges: bool) -> bool:
+    """Return whether a hook has not decided, but could with the files or, if `judges`, with a model."""
+    wanted = decision.reason == NO_MODEL if judges else decision.reason not in (NO_MODEL, NOT_READY_MADE)
+    return wanted and decision.outcome == "cannot say"
 
 
 class ReplayCopy:
@@ -183,14 +179,6 @@ class ReplayCopy:
         return target
 
 
-def _with_decisions(session: PastSession, number: int, runs: Iterable[HookRun]) -> PastSession:
-    new = {label(run.rule.hook): as_past(label(run.rule.hook), run.decision) for run in runs}
-    stop = session.stops[number]
-    decisions = tuple(new.get(each.gate, each) for each in stop.decisions)
-    stops = (*session.stops[:number], replace(stop, decisions=decisions), *session.stops[number + 1 :])
-    return replace(session, stops=stops)
-
-
 async def _ask_about(
     session: PastSession, stop: PastStop, settings: Settings, judge: JudgeOf | None
 ) -> tuple[HookRun, ...]:
@@ -212,9 +200,7 @@ def _find_records(sessions: Iterable[PastSession], state: str) -> Mapping[tuple[
     found = dict[tuple[int, int], Record]()
     for place, session in enumerate(sessions):
         for record in by_path.get(os.path.realpath(session.path), ()):
-            times = [
-                (number, stop.time) for number, stop in enumerate(session.stops) if stop.time is not None
-            ]
-            if before := [number for number, time in times if time <= record["time"]]:
+            times = enumerate(stop.time for stop in session.stops)
+            if before := [n for n, time in times if time is not None and time <= record["time"]]:
                 found[place, before[-1]] = record
     return found

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
+from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn, cast
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.events.events import StopEvent
@@ -173,6 +173,16 @@ class NoFiles:
         return nullcontext()
 
 
+def why_unknown(hook: Hook) -> str:
+    """Return why a transcript is not enough to ask this hook; "": it is."""
+    call = read_gate_hook(hook) if isinstance(hook, GateHook) else None
+    if isinstance(hook, CommandHook):
+        return NO_TREE
+    if not isinstance(call, GateCall) or call.gate.name in WITH_EFFECTS:
+        return NO_MODEL if hook.asks == "model" else NOT_READY_MADE
+    return NO_MODEL if call.gate.asks_model else NO_TREE if call.gate.is_cached else ""
+
+
 def judge_transcript(
     path: str, host: str, hooks: Sequence[Hook], project: str | None, since: float
 ) -> PastSession:
@@ -195,8 +205,16 @@ async def _judge_stops(
     known_records.set({} if stops[-1].end <= MAX_KNOWN_BYTES else None)
     for stop in reversed(stops):
         os.truncate(copy, stop.end)
-        event = past_event(stop, copy, folder)
-        judged.append(replace(stop, decisions=tuple([await _judge(hook, event) for hook in hooks])))
+        event, decisions = past_event(stop, copy, folder), []
+        for hook in hooks:
+            decision = PastDecision(label(hook), "cannot say", why := why_unknown(hook))
+            if not why and isinstance(call := read_gate_hook(cast("GateHook", hook)), GateCall):
+                context = make_context(
+                    call.gate, event, NoFiles(), FOLDER, options=call.options, env={}, environ={}
+                )
+                decision = as_past(label(hook), await run_gate(call.gate, context))
+            decisions.append(decision)
+        judged.append(replace(stop, decisions=tuple(decisions)))
     return judged[::-1]
 
 
@@ -204,19 +222,6 @@ def past_event(stop: PastStop, transcript: str, folder: str) -> StopEvent:
     return StopEvent(
         session_id="", transcript_path=transcript, cwd=folder, last_assistant_message=stop.answer
     )
-
-
-async def _judge(hook: Hook, event: StopEvent) -> PastDecision:
-    name = label(hook)
-    call = read_gate_hook(hook) if isinstance(hook, GateHook) else None
-    if isinstance(hook, CommandHook):
-        return PastDecision(name, "cannot say", NO_TREE)
-    if not isinstance(call, GateCall) or call.gate.name in WITH_EFFECTS:
-        return PastDecision(name, "cannot say", NO_MODEL if hook.asks == "model" else NOT_READY_MADE)
-    if call.gate.asks_model or call.gate.is_cached:
-        return PastDecision(name, "cannot say", NO_MODEL if call.gate.asks_model else NO_TREE)
-    context = make_context(call.gate, event, NoFiles(), FOLDER, options=call.options, env={}, environ={})
-    return as_past(name, await run_gate(call.gate, context))
 
 
 def as_past(name: str, decision: Decision) -> PastDecision:

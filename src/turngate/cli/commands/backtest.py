@@ -6,14 +6,13 @@ import json
 import multiprocessing
 import os
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
-from turngate.cli.commands.stats import TIME_HELP, seconds_of
+from turngate.cli.commands.stats import add_since_option, since_time
 from turngate.cli.console.conversation_text import counted, format_dollars, format_table, format_time
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import can_ask, confirm, has_answer
@@ -23,12 +22,20 @@ from turngate.cli.project import project_folder
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks.kinds import GateHook, label
 from turngate.core.settings import Rule, Settings
-from turngate.core.text import closest_word, one_line, quote_name, strip_controls, truncate
+from turngate.core.text import closest_word, printable, quote_name, strip_controls, truncate
 from turngate.core.verdict.hints import GONE
-from turngate.doctor.past_stops import Estimate, ask_again, is_judge, is_local
+from turngate.doctor.past_stops import Estimate, ask_again
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
-from turngate.history.past_stops import OWN, PLACES, PastSession, PastStop, find_transcripts, judge_transcript
+from turngate.history.past_stops import (
+    OWN,
+    PLACES,
+    PastDecision,
+    PastSession,
+    PastStop,
+    find_transcripts,
+    judge_transcript,
+)
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import load_extra
 from turngate.state.paths import state_folder
@@ -67,7 +74,7 @@ Exit codes:
     add("--against", metavar="S", help="compare with the hooks of other settings: a file, or JSON")
     programs = "only transcripts of this program; may be repeated"
     add("--host", action="append", choices=[*PLACES, OWN], help=programs)
-    add("--since", metavar="TIME", default="30d", help=TIME_HELP)
+    add_since_option(parser)
     add("--project", metavar="DIR", help="the project's folder (default: the nearest one with settings)")
     add(
         "--all",
@@ -87,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     settings = with_running_gates_held(load_reviewed(project, dialect="turngate"))
     asked = [_rules(options.gates, options.settings, settings)]
     asked += [_rules((), options.against, settings)] if options.against else []
-    given, since = options.transcripts, time.time() - seconds_of(options.since)
+    given, since = options.transcripts, since_time(options.since)
     places = os.path.expanduser("~"), state_folder(), options.host or ()
     files = [(path, "") for path in given] if given else find_transcripts(*places, since)
     wanted = None if given or options.all else os.path.realpath(project)
@@ -113,13 +120,13 @@ async def _ask_again(
     for place, rules in enumerate(asked):
         configured = [rule for rule in rules if rule.source != NOT_CONFIGURED]
         with show_if_slow("running gates on recorded files"):
-            found[place] = await ask_again(found[place], configured, settings, is_local)
+            found[place] = await ask_again(found[place], configured, settings)
         if options.judges:
-            await ask_again(found[place], rules, settings, is_judge, estimate)
+            await ask_again(found[place], rules, settings, estimate)
     if options.judges and _agrees(estimate, options):
         with show_if_slow("asking models"):
             for place, rules in enumerate(asked):
-                found[place] = await ask_again(found[place], rules, settings, is_judge, judges)
+                found[place] = await ask_again(found[place], rules, settings, judges)
     await judges.close()
     return found
 
@@ -141,23 +148,18 @@ def _rules(names: Sequence[str], extra: str | None, settings: Settings) -> list[
     """Return the hooks of these names, or all Stop hooks of the settings; `extra`: those of a file, or of JSON."""
     rules = settings.rules if extra is None else load_extra(extra, DIALECTS["turngate"]).rules
     configured = {label(rule.hook): rule for rule in rules if rule.event == "Stop" and rule.pending != GONE}
-    found = [configured.get(name) or _ready_made(name, configured) for name in names] or list(
-        configured.values()
-    )
-    if not found:
+    ready_made = {name: Rule("Stop", GateHook(name), source=NOT_CONFIGURED) for name in sorted(GATES)}
+    known = {**configured, **{name: rule for name, rule in ready_made.items() if name not in configured}}
+    for name in names:
+        if name not in known:
+            meant = closest_word(name, tuple(known))
+            hint = f"did you mean {meant}?" if meant else f"the gates are {', '.join(known)}"
+            raise UsageError(f"there is no gate {name}; {hint}")
+    if not names and not configured:
         raise UsageError(
             "no Stop hook is configured; name ready-made gates, such as `turngate backtest evidence`"
         )
-    return found
-
-
-def _ready_made(name: str, configured: Iterable[str]) -> Rule:
-    if name not in GATES:
-        known = (*configured, *sorted(set(GATES) - set(configured)))
-        meant = closest_word(name, known)
-        hint = f"did you mean {meant}?" if meant else f"the gates are {', '.join(known)}"
-        raise UsageError(f"there is no gate {name}; {hint}")
-    return Rule("Stop", GateHook(name), source=NOT_CONFIGURED)
+    return [known[name] for name in names or configured]
 
 
 def _read(
@@ -179,49 +181,47 @@ def _read(
 
 
 def _as_json(session: PastSession, *others: PastSession) -> dict[str, Any]:
-    stops = []
-    for number, stop in enumerate(session.stops):
-        decisions, *before = (
-            [each._asdict() for each in one.stops[number].decisions] for one in (session, *others)
-        )
-        stops.append({**vars(stop), "decisions": decisions, **({"against": before[0]} if before else {})})
+    stops = [
+        {**vars(stop), "decisions": [each._asdict() for each in stop.decisions]} for stop in session.stops
+    ]
+    for other in others:
+        for stop, before in zip(stops, other.stops, strict=True):
+            stop["against"] = [each._asdict() for each in before.decisions]
     return {**vars(session), "stops": stops}
-
-
-# The text
 
 
 def _report(pairs: Sequence[tuple[PastSession, ...]], names: Sequence[str]) -> Iterator[str]:
     """Yield the lines. Each session comes alone, or with what it is compared with."""
-    yield from (
-        paint(f"! {strip_controls(each.path)}: {each.error}", "notice") for each, *_ in pairs if each.error
-    )
-    counts, why = Counter[str | tuple[str, str]](), dict[str, str]()
+    errors = (f"! {strip_controls(each.path)}: {each.error}" for each, *_ in pairs if each.error)
+    yield from (paint(error, "notice") for error in errors)
+    counts, why = Counter[tuple[str, str]](), dict[str, str]()
     for session, *others in pairs:
-        counts["conversations"] += bool(session.stops)
         for number, stop in enumerate(session.stops):
-            counts["stops"] += 1
             counts.update((each.gate, each.outcome) for each in stop.decisions)
             why |= {each.gate: each.reason for each in stop.decisions if each.outcome == "cannot say"}
-            before = others[0].stops[number] if others else None
-            yield from _blocks(session, stop, before, "newly blocked" if before else "would block")
-            if before:
-                yield from _blocks(session, before, stop, "no longer blocked")
-    if not counts["stops"]:
+            for other in others:
+                yield from _blocks(session, stop, other.stops[number].decisions, "newly blocked")
+                yield from _blocks(session, other.stops[number], stop.decisions, "no longer blocked")
+            if not others:
+                yield from _blocks(session, stop, (), "would block")
+    stops = sum(len(session.stops) for session, *_ in pairs)
+    if not stops:
         yield "no stops were found; --all looks in all folders, --since further back, and --transcripts names files"
         return
-    yield paint(
-        f"{counted(counts['stops'], 'stop')} in {counted(counts['conversations'], 'conversation')}", "bold"
-    )
+    conversations = counted(sum(bool(session.stops) for session, *_ in pairs), "conversation")
+    yield paint(f"{counted(stops, 'stop')} in {conversations}", "bold")
     outcomes = ("would block", "would pass", "cannot say")
     numbers = [(each.upper(), [str(counts[name, each]) for name in names]) for each in outcomes]
-    for number, line in enumerate(format_table([("GATE", names), *numbers])):
-        yield f"{line}  {why.get(names[number - 1], '') if number else ''}".rstrip()
+    first, *rows = format_table([("GATE", names), *numbers])
+    yield first
+    yield from (f"{row}  {why.get(name, '')}".rstrip() for name, row in zip(names, rows, strict=True))
 
 
-def _blocks(session: PastSession, stop: PastStop, other: PastStop | None, heading: str) -> Iterator[str]:
-    """Yield each block that the other settings do not have, with the words around it."""
-    blocked = {each.gate for each in (other.decisions if other else ()) if each.outcome == "would block"}
+def _blocks(
+    session: PastSession, stop: PastStop, others: Sequence[PastDecision], heading: str
+) -> Iterator[str]:
+    """Yield each block that is not among the other decisions, with the words around it."""
+    blocked = {each.gate for each in others if each.outcome == "would block"}
     for each in stop.decisions:
         if each.outcome != "would block" or each.gate in blocked:
             continue
@@ -230,5 +230,5 @@ def _blocks(session: PastSession, stop: PastStop, other: PastStop | None, headin
         yield paint(f"{when}  {session.host}  {place}: {heading} by {quote_name(each.gate)}", "bold")
         for name, text in (("agent", stop.answer), ("reason", each.reason), ("user, next", stop.reply)):
             if text:
-                yield f"  {name + ':':<11} {truncate(one_line(strip_controls(text)), MAX_SHOWN_CHARS)}"
+                yield f"  {name + ':':<11} {truncate(printable(text), MAX_SHOWN_CHARS)}"
         yield ""

@@ -186,7 +186,11 @@ def _choose_session(given: str | None, project: str) -> tuple[str | None, str]:
         return None, "not seen yet"
     sessions = load_history(None if given else project).newest_first()
     since = time.time() - RECENT_S
-    active = (each for each in sessions if given or (each.last > since and not _has_ended(each.folder)))
+    active = (
+        each
+        for each in sessions
+        if given or (each.last > since and not _has_ended(session_folder(state_folder(), each.id)))
+    )
     known = {each.id: f"last stop at {format_time(each.last)}" for each in active}
     if given:
         found = find_session(given, known)

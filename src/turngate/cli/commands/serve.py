@@ -15,7 +15,7 @@ from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_ERRORS, LISTED_PROJECT
 from turngate.cli.commands.runs.summary import all_subagents
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_until_signal
-from turngate.cli.project import project_folder, recorded_project
+from turngate.cli.project import recorded_project
 from turngate.cli.review.entries import PENDING
 from turngate.doctor.reviewed_settings import review_settings
 from turngate.errors import UsageError
@@ -93,7 +93,7 @@ def _views(options: argparse.Namespace) -> Iterator[Views]:
             write_sample(folder, time.time())
             yield Views(History(folder), lambda project: ["deploy"] * project.endswith("api"))
         return
-    project = recorded_project(options.project) if options.project else project_folder(None)
+    project = recorded_project(options.project)
     shown = None if options.all else project
     pending = lambda each: _read_pending(each, int(time.time() / PENDING_S))  # noqa: E731
     yield Views(History(state_folder(), shown), pending, _subagents, shown)

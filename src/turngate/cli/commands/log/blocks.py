@@ -8,7 +8,7 @@ from typing import Any
 from turngate.cli.commands.log.format import lines_with_words
 from turngate.cli.console.conversation_text import format_time
 from turngate.cli.console.streams import paint
-from turngate.cli.project import project_folder, recorded_project
+from turngate.cli.project import recorded_project
 from turngate.cli.recorded_sessions import load_history, record_in_journal
 from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
 from turngate.errors import UsageError
@@ -34,7 +34,7 @@ def mark_block(options: argparse.Namespace) -> int:
 
 def list_blocks(options: argparse.Namespace) -> int:
     """List the blocks of a project, or with --open the sessions that have ended with a gate still blocking."""
-    project = recorded_project(options.project) if options.project else project_folder(None)
+    project = recorded_project(options.project)
     found = list(_open_sessions(project) if options.open else _blocks(project))
     found = found if options.open else sorted(found, key=lambda block: block["time"])
     if options.json:
