@@ -115,9 +115,9 @@ def journal_stamp(folder: str) -> tuple[float, int]:
     return newest, size
 
 
-def block_id(record: Record, chars: int = 8) -> str:
-    """Return the id by which `turngate log --wrong` names the block of this record."""
-    text = f"{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
+def block_id(record: Record, chars: int = 8, what: str = "") -> str:
+    """Return the id by which `turngate log --wrong` names the block of this record; `what`: another id that it has."""
+    text = f"{what}{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:chars]
 
 
