@@ -108,7 +108,8 @@ def hook_name(hook: Mapping[str, Any]) -> str:
 def journal_stamp(folder: str) -> tuple[float, int]:
     """Return what is the same only if the journal is, and the time of its last change first; (0, 0): there is none."""
     newest, size = 0.0, 0
-    for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE):
+    # In this order: a rotation replaces the older file by the newest, which does not exist until the next line.
+    for name in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
         with contextlib.suppress(OSError):
             info = os.stat(os.path.join(folder, name))
             newest, size = max(newest, info.st_mtime), size + info.st_size

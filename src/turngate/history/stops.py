@@ -85,7 +85,7 @@ def read_stops(records: Sequence[Record]) -> list[RecordedStop]:
             case _:
                 pass
     running = defaultdict[_Agent, list[RecordedRun]](list)
-    for record in filter(still_runs, started.values()):
+    for record in filter(_still_runs, started.values()):
         running[_agent(record)].append(_run(record, "running", marks))
     for agent, open_runs in running.items():
         begun = max(run.begun for run in open_runs)
@@ -141,7 +141,7 @@ def _stop(record: Record, runs: Sequence[RecordedRun], agent: _Agent) -> Recorde
     )
 
 
-def still_runs(start: Record) -> bool:
+def _still_runs(start: Record) -> bool:
     """Return whether the process is there of which this is the start of a hook."""
     try:
         pid, began = start["process"]
