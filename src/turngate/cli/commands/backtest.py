@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
+from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, PROJECT_HELP, Parser, add_json_option
 from turngate.cli.commands.stats import add_since_option, since_time
 from turngate.cli.console.conversation_text import counted, format_dollars, format_table, format_time
 from turngate.cli.console.progress import show_if_slow
@@ -49,11 +49,10 @@ PARALLEL_FROM = 20  # transcripts: fewer are read in this process
 def declare(parser: Parser) -> None:
     parser.description = """\
 Ask gates about the stops of earlier conversations in Claude Code, Codex, Gemini CLI, Qwen Code, Copilot CLI and
-`turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or "cannot say", for example when it
-needs the files as they were then. Each block is shown with the agent's last words and the user's reply. Where the files of a
-stop are recorded (`recordTrees`), the project's approved gates run on them, in a temporary copy; otherwise no command is
-run. A model is asked only with --judges. A block would have changed everything after it: this shows what a gate
-would have answered, not what would have happened next."""
+`turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or "cannot say".
+Each block is shown with the agent's last words and the user's reply. Where the files of a stop are recorded
+(`recordTrees`), the project's approved gates run on them, in a temporary copy; otherwise no command is run. A block
+would have changed everything after it: this shows what a gate would have answered, not what would have happened."""
     parser.epilog = f"""\
 Examples:
   turngate backtest                       this project's gates, at its stops of the last 30 days
@@ -68,23 +67,19 @@ Exit codes:
   64  wrong usage
   {EXIT_ERRORS_AND_SIGNALS}"""
     add = parser.add_argument
-    names = "ready-made gates, or ids of the project's hooks (default: all of the project's hooks)"
-    add("gates", nargs="*", metavar="GATE", help=names)
+    add("gates", nargs="*", metavar="GATE", help="ready-made gates, or ids of hooks (default: all hooks)")
     add("--settings", metavar="S", help="ask the hooks of these settings instead: a file, or JSON")
     add("--against", metavar="S", help="compare with the hooks of other settings: a file, or JSON")
-    programs = "only transcripts of this program; may be repeated"
-    add("--host", action="append", choices=[*PLACES, OWN], help=programs)
+    add("--host", action="append", choices=[*PLACES, OWN], help="only this program; may be repeated")
     add_since_option(parser)
-    add("--project", metavar="DIR", help="the project's folder (default: the nearest one with settings)")
+    add("--project", metavar="DIR", help=PROJECT_HELP)
     add(
         "--all",
         action="store_true",
-        help="transcripts of all folders (those of Gemini CLI do not say which folder they belong to)",
+        help="all folders; Gemini CLI does not say to which one a transcript belongs",
     )
-    files = "these files instead of those in the programs' own folders"
-    add("--transcripts", nargs="+", metavar="FILE", help=files)
-    asked = "also ask models, once you have seen the number of tokens and the price"
-    add("--judges", action="store_true", help=asked)
+    add("--transcripts", nargs="+", metavar="FILE", help="these files instead of those of the programs")
+    add("--judges", action="store_true", help="also ask models, once you have seen the tokens and the price")
     add("--yes", action="store_true", help="with --judges: do not ask for confirmation")
     add_json_option(parser)
 

@@ -8,7 +8,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_ERRORS, LISTED_PROJECT_HINT, PROJECT_HELP, Parser
@@ -61,42 +60,38 @@ Exit codes:
 def run(options: argparse.Namespace) -> int:
     if not 0 <= options.port <= MAX_PORT:
         raise UsageError(f"--port {options.port}: expected a number from 0 to {MAX_PORT}")
-    with os_errors_as_usage_errors(state_folder()), _views(options) as views:
+    if sum(map(bool, (options.all, options.project, options.demo))) > 1:
+        raise UsageError("--all, --project and --demo cannot be used together")
+    demo = tempfile.TemporaryDirectory(prefix="turngate-") if options.demo else contextlib.nullcontext()
+    with os_errors_as_usage_errors(state_folder()), demo as folder:
+        if folder:
+            write_sample(folder, time.time())
+            views = Views(History(folder), lambda project: ["deploy"] * project.endswith("api"))
+        else:
+            shown = None if options.all else recorded_project(options.project)
+            pending = lambda each: _read_pending(each, int(time.time() / PENDING_S))  # noqa: E731
+            views = Views(History(state_folder(), shown), pending, _subagents, shown)
         if options.html is not None:
-            with show_if_slow("reading the journals"):
-                list(views.history.refresh())
-                page, path = make_file(views), options.html
-            if path == "-":
-                print(page)
-                return 0
-            try:
-                with open(
-                    path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)
-                ) as file:
-                    file.write(page)
-            except OSError as error:
-                raise UsageError(f"--html {path}: {error.strerror}") from None
-            print(f"written   {path}", file=sys.stderr)
+            _write_file(views, options.html)
             return 0
-        ended = run_until_signal(
-            Server(views).run(options.port, lambda url: print(PRINTED.format(url), flush=True))
-        )
+        server = Server(views).run(options.port, lambda url: print(PRINTED.format(url), flush=True))
+        ended = run_until_signal(server)
     return 0 if ended is signal.SIGINT else 128 + int(ended or 0)
 
 
-@contextlib.contextmanager
-def _views(options: argparse.Namespace) -> Iterator[Views]:
-    if sum(map(bool, (options.all, options.project, options.demo))) > 1:
-        raise UsageError("--all, --project and --demo cannot be used together")
-    if options.demo:
-        with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
-            write_sample(folder, time.time())
-            yield Views(History(folder), lambda project: ["deploy"] * project.endswith("api"))
+def _write_file(views: Views, path: str) -> None:
+    with show_if_slow("reading the journals"):
+        list(views.history.refresh())
+        page = make_file(views)
+    if path == "-":
+        print(page)
         return
-    project = recorded_project(options.project)
-    shown = None if options.all else project
-    pending = lambda each: _read_pending(each, int(time.time() / PENDING_S))  # noqa: E731
-    yield Views(History(state_folder(), shown), pending, _subagents, shown)
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(page)
+    except OSError as error:
+        raise UsageError(f"--html {path}: {error.strerror}") from None
+    print(f"written   {path}", file=sys.stderr)
 
 
 @functools.lru_cache(maxsize=64)
@@ -109,10 +104,9 @@ def _read_pending(project: str, _interval: int) -> tuple[str, ...]:
 
 def _subagents(session: str) -> list[dict[str, Any]]:
     """Return the subagents of a session that the registry still has."""
-    found = []
     with contextlib.suppress(UsageError):
-        for each in all_subagents():
-            if each.last.parent == session:
-                about = {"agent": each.last.agent_id, "parent": each.last.parent_agent}
-                found.append({**about, "label": each.title, "state": each.state})
-    return found
+        own = (each for each in all_subagents() if each.last.parent == session)
+        keys = ("agent", "parent", "label", "state")
+        rows = ((each.last.agent_id, each.last.parent_agent, each.title, each.state) for each in own)
+        return [dict(zip(keys, row, strict=True)) for row in rows]
+    return []

@@ -94,21 +94,18 @@ class ListedSession:
 
 def _read_all() -> list[ListedSession]:
     """Return the sessions of all programs, the newest first."""
-    history = load_history()
+    found = {}
+    for seen in load_history().newest_first():
+        result, of_session = seen.results[-1] if seen.results else "", (seen.host, seen.project, seen.gates)
+        found[seen.id] = ListedSession(seen.id, seen.last, 0, *of_session, result, seen.title, path="")
     with show_if_slow("reading the sessions"):
-        own = {each.session_id: each for each in list_sessions(state_folder())}
-    found = []
-    for name in {**own, **history.sessions}:
-        each, seen = own.get(name), history.sessions.get(name)
-        gates, result = (seen.gates, seen.results[-1] if seen.results else "") if seen else ((), "")
-        if each:
-            about = (each.changed, each.size, OWN_HOST, each.project, gates, result, each.first, each.path)
-            found.append(ListedSession(name, *about))
-        elif seen:
-            found.append(
-                ListedSession(name, seen.last, 0, seen.host, seen.project, gates, result, seen.title, "")
-            )
-    return sorted(found, key=lambda session: -session.changed)
+        for each in list_sessions(state_folder()):
+            known = found.get(each.session_id)
+            gates, result = (known.gates, known.result) if known else ((), "")
+            of_stops = (gates, result, each.first, each.path)
+            of_file = (each.session_id, each.changed, each.size, OWN_HOST, each.project)
+            found[each.session_id] = ListedSession(*of_file, *of_stops)
+    return sorted(found.values(), key=lambda session: -session.changed)
 
 
 def _list(project: str | None, *, as_json: bool) -> None:
@@ -129,11 +126,8 @@ def format_sessions(sessions: Sequence[ListedSession]) -> list[str]:
     if not sys.stdout.isatty():
         return lines
     columns, ids = shutil.get_terminal_size().columns, {session.session_id for session in sessions}
-    unique = next(
-        n
-        for n in range(MIN_ID_CHARS, MAX_CELL_CHARS)
-        if n >= MAX_ID_CHARS or len({each[:n] for each in ids}) == len(ids)
-    )
+    lengths = range(MIN_ID_CHARS, MAX_ID_CHARS)
+    unique = next((n for n in lengths if len({each[:n] for each in ids}) == len(ids)), MAX_ID_CHARS)
     for limit in CELL_CHARS:
         if max(map(len, lines)) > columns:
             lines = list(_table(sessions, unique, limit))
@@ -143,9 +137,8 @@ def format_sessions(sessions: Sequence[ListedSession]) -> list[str]:
 def _table(sessions: Sequence[ListedSession], id_chars: int, cell_chars: int) -> Iterator[str]:
     home, projects = os.path.expanduser("~"), list[str]()
     for each in sessions:
-        path = each.project
-        is_below = path == home or path.startswith(f"{home}{os.sep}")
-        text = printable("~" + path[len(home) :] if is_below else path)
+        is_below = f"{each.project}/".startswith(f"{home}/")
+        text = printable("~" + each.project[len(home) :] if is_below else each.project)
         projects.append(text if len(text) <= cell_chars else "…" + text[len(text) - cell_chars + 1 :])
     columns = [
         ("CHANGED", [format_time(each.changed, "%Y-%m-%d %H:%M") for each in sessions]),

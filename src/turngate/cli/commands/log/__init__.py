@@ -69,17 +69,8 @@ Exit codes:
         metavar="DIR",
         help="show only what the hooks of this project did: a folder, or ssh://… as `turngate sessions` lists it",
     )
-    add(
-        "--follow",
-        action="store_true",
-        help="wait for new lines; without ID, also for those of other sessions",
-    )
-    add(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="show every line of every reason, not only the first ones",
-    )
+    add("--follow", action="store_true", help="wait for new lines; without ID, also of other sessions")
+    add("-v", "--verbose", action="store_true", help="show every line of every reason")
     add("--json", action="store_true", help="print one JSON object per line")
     add("--otlp", metavar="URL", help="send each turn to an OpenTelemetry collector instead of printing it")
     marks = parser.add_mutually_exclusive_group()
