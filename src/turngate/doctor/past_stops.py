@@ -11,7 +11,7 @@ from typing import NoReturn
 from uuid import uuid4
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.conversation.messages import ModelRequest, Usage, UserMessage
+from turngate.core.conversation.messages import ModelRequest, UserMessage
 from turngate.core.events.events import SessionStart, StopEvent, Subagent, team_event
 from turngate.core.hooks.kinds import AgentHook, Hook, label
 from turngate.core.settings import Rule, Settings
@@ -35,7 +35,6 @@ from turngate.history.past_stops import (
     why_unknown,
 )
 from turngate.hosts.stop import rules_at
-from turngate.models.known_models import known_model
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
 from turngate.state.files import open_regular_file
@@ -43,7 +42,6 @@ from turngate.state.paths import state_folder
 from turngate.stop_hooks import open_world
 
 CHARS_PER_TOKEN = 4
-ANSWER_TOKENS = 200
 JudgeOf = Callable[[str | None], Model]  # `World.judge`
 
 
@@ -52,31 +50,17 @@ def is_local(hook: Hook) -> bool:
     return why_unknown(hook) in ("", NO_TREE)
 
 
-class Estimate:
-    """Counts what models would be asked, and asks none."""
+class CountedModel:
+    """Stands for a model: counts the questions to it and their tokens, by its name, and asks nothing."""
 
-    def __init__(self, models: JudgeOf) -> None:
-        self._models = models
-        self.questions, self.tokens = Counter[str](), Counter[str]()
-
-    def __call__(self, name: str | None) -> Model:
-        return _Counted(self._models(name), self)
-
-    def cost(self, model: str) -> float | None:
-        """Return the price in US dollars, or None if it is not known."""
-        provider, _, name = model.partition(":")
-        usage = Usage(input_tokens=self.tokens[model], output_tokens=ANSWER_TOKENS * self.questions[model])
-        return known_model(provider, name).cost(usage)
-
-
-class _Counted:
-    def __init__(self, model: Model, estimate: Estimate) -> None:
-        self.name, self.context, self._estimate = model.name, model.context, estimate
+    def __init__(self, model: Model, questions: Counter[str], tokens: Counter[str]) -> None:
+        self.name, self.context = model.name, model.context
+        self._questions, self._tokens = questions, tokens
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> NoReturn:  # noqa: ARG002 # as in `Model`
         texts = [each.text for each in request.messages if isinstance(each, UserMessage)]
-        self._estimate.questions[self.name] += 1
-        self._estimate.tokens[self.name] += len("".join([request.system, *texts])) // CHARS_PER_TOKEN
+        self._questions[self.name] += 1
+        self._tokens[self.name] += len("".join([request.system, *texts])) // CHARS_PER_TOKEN
         raise ModelError("auth", "it was not asked")  # and so not asked again
 
     async def close(self) -> None:

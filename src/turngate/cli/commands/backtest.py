@@ -19,12 +19,13 @@ from turngate.cli.console.questions import can_ask, confirm, has_answer
 from turngate.cli.console.signals import run_to_end
 from turngate.cli.console.streams import paint
 from turngate.cli.project import project_folder
+from turngate.core.conversation.messages import Usage
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks.kinds import GateHook, label
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import closest_word, printable, quote_name, strip_controls, truncate
 from turngate.core.verdict.hints import GONE
-from turngate.doctor.past_stops import Estimate, ask_again
+from turngate.doctor.past_stops import CountedModel, ask_again
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
 from turngate.history.past_stops import (
@@ -36,6 +37,7 @@ from turngate.history.past_stops import (
     find_transcripts,
     judge_transcript,
 )
+from turngate.models.known_models import known_model
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import load_extra
 from turngate.state.paths import state_folder
@@ -43,6 +45,7 @@ from turngate.trust.load import load_reviewed, with_running_gates_held
 
 MAX_SHOWN_CHARS = 160
 NOT_CONFIGURED = "python"  # the source of a gate that is only named
+ANSWER_TOKENS = 200  # of a judge, as a guess
 PARALLEL_FROM = 20  # transcripts: fewer are read in this process
 
 
@@ -111,32 +114,30 @@ async def _ask_again(
 ) -> list[list[PastSession]]:
     """Ask the gates that need files where these are recorded, and with --judges models, if the user agrees to the price."""
     judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
-    estimate = Estimate(judges)
+    questions, tokens = Counter[str](), Counter[str]()
     for place, rules in enumerate(asked):
         configured = [rule for rule in rules if rule.source != NOT_CONFIGURED]
         with show_if_slow("running gates on recorded files"):
             found[place] = await ask_again(found[place], configured, settings)
         if options.judges:
-            await ask_again(found[place], rules, settings, estimate)
-    if options.judges and _agrees(estimate, options):
+            counted_model = lambda name: CountedModel(judges(name), questions, tokens)  # noqa: E731
+            await ask_again(found[place], rules, settings, counted_model)
+    for model, number in questions.items():
+        provider, _, name = model.partition(":")
+        usage = Usage(input_tokens=tokens[model], output_tokens=ANSWER_TOKENS * number)
+        cost = known_model(provider, name).cost(usage)
+        price = "of unknown price" if cost is None else f"about {format_dollars(cost)}"
+        about = f"{counted(number, 'question')} to {model}, about {tokens[model]:,} tokens, {price}"
+        print(about, file=sys.stderr)
+    can_confirm = not options.json and (can_ask() or has_answer())
+    if questions and (options.yes or (can_confirm and confirm("Ask?"))):
         with show_if_slow("asking models"):
             for place, rules in enumerate(asked):
                 found[place] = await ask_again(found[place], rules, settings, judges)
+    elif questions:
+        print("no model was asked; --yes asks", file=sys.stderr)
     await judges.close()
     return found
-
-
-def _agrees(estimate: Estimate, options: argparse.Namespace) -> bool:
-    """Print what the models would be asked and the price, and return whether the user agrees."""
-    for model, number in estimate.questions.items():
-        cost = estimate.cost(model)
-        price = "of unknown price" if cost is None else f"about {format_dollars(cost)}"
-        about = f"{counted(number, 'question')} to {model}"
-        print(f"{about}, about {estimate.tokens[model]:,} tokens, {price}", file=sys.stderr)
-    is_agreed = options.yes or (not options.json and (can_ask() or has_answer()) and confirm("Ask?"))
-    if estimate.questions and not is_agreed:
-        print("no model was asked; --yes asks", file=sys.stderr)
-    return bool(estimate.questions) and is_agreed
 
 
 def _rules(names: Sequence[str], extra: str | None, settings: Settings) -> list[Rule]:

@@ -43,11 +43,10 @@ NO_JUDGE = "a goal needs --proof CMD, or a model that judges it, such as `turnga
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Set a goal for one session: its agent may not stop until the goal is met. A command proves that it is met
-(--proof), or a model judges the conversation. A goal applies in `turngate run` and in every program that
-runs `turngate hook`. Its blocks count toward the limit of continuations, like those of any gate. It is
-cleared when it is met, when you run `turngate goal clear`, or when you write "forget the goal" in the
-conversation. Without arguments, show what is set. Only a person can set, pause or clear a goal."""
+Set a goal for one session, in `turngate run` or in a program that runs `turngate hook`: its agent may not stop until a
+command proves that the goal is met (--proof), or a model that judges the conversation says so. Its blocks count toward
+the limit of continuations. The goal is cleared when it is met, when you run `turngate goal clear`, or when you write
+"forget the goal" in the conversation. Only a person can set, pause or clear a goal."""
     parser.epilog = f"""\
 Examples:
   turngate goal "all tests pass" --proof "pytest -q"     for the session here, or the next one
@@ -62,10 +61,10 @@ Exit codes:
   {EXIT_USAGE}, or started by a hook or an agent: only a person can decide
   {EXIT_ERRORS}"""
     add = parser.add_argument
-    session = "the session: the beginning of its id, or `next` for the next one here"
     add("words", nargs="*", metavar="GOAL", help=f"the goal, in quotation marks; or {', '.join(ACTIONS)}")
     add("--proof", metavar="CMD", help="the command that proves the goal: it is met when the command passes")
-    add("--for", dest="session", metavar="SESSION", help=f"{session} (default: the active one)")
+    session = "the beginning of the id of its session, or `next` (default: the active one)"
+    add("--for", dest="session", metavar="SESSION", help=session)
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add_json_option(parser)
 

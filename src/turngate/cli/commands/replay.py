@@ -32,10 +32,10 @@ NOT_RECORDED = '`"recordTrees": true` in your own settings records the files of 
 
 def declare(parser: Parser) -> None:
     parser.description = f"""\
-Check an earlier stop again. The project's files are checked out into a temporary copy as they were at that
-stop, and the gates run there as they are configured and approved now. The report says whether each gate
-gives the same answer as before. A gate that asks a model or acts outside the project runs only if you name
-it. The files of a stop are kept for {KEPT_DAYS} days, if `recordTrees` was true in your own settings."""
+Check an earlier stop again: in a temporary copy with the project's files as they were at that stop, the gates run as
+they are configured and approved now. The report says whether each gives the same answer as before. A gate that asks a
+model or acts outside the project runs only if you name it. Files are kept for {KEPT_DAYS} days, if `recordTrees` was
+true in your own settings."""
     parser.epilog = f"""\
 Examples:
   turngate replay 3fa9            the stops of this session whose files are recorded
@@ -52,8 +52,7 @@ Exit codes:
     add("session", metavar="SESSION", help="the beginning of the id of a session, as in `turngate log`")
     add("number", nargs="?", type=int, metavar="N", help="the number of the stop (default: list them)")
     add("gates", nargs="*", metavar="GATE", help="only these gates, by name or id")
-    checkout = "copy this checkout of the repository (default: where the agent stopped)"
-    add("--project", metavar="DIR", help=checkout)
+    add("--project", metavar="DIR", help="copy this checkout (default: where the agent stopped)")
     add_json_option(parser)
 
 

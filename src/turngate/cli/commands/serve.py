@@ -32,10 +32,9 @@ PRINTED = "open {}\n(Ctrl-C ends the server)"
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show in a browser what the gates did: how often each blocked and how long it took, every session, and every
-stop with the agent's answer, the gates, the verdict and the prompt with which the agent continued. New stops
-appear at once. Only this machine can open the page, and only with the address that is printed. The page
-changes nothing."""
+Show in a browser what the gates did: how often each blocked and how long it took, every session, and every stop with
+the agent's answer, the gates, the verdict and the prompt with which the agent continued. New stops appear at once.
+Only this machine can open the page, and only with the address that is printed. The page changes nothing."""
     parser.epilog = f"""\
 Examples:
   turngate serve                     this project; open the address that is printed

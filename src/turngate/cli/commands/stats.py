@@ -28,14 +28,12 @@ BARS = " ▁▂▃▄▅▆▇█"
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show what the gates of this project did at the stops of agents, in all sessions of `turngate run` and of
-other agent programs: how often each ran, passed and blocked, how long it took, and what its models cost. No
-gate is run.
+Show what the gates of this project did at the stops of agents, in all sessions of `turngate run` and of other agent
+programs: how often each ran, passed and blocked, how long it took, and what its models cost. No gate is run.
 
-Columns: WOULD BLOCK counts blocks in the mode "observe"; KEPT, passes because the agent overrode the gate
-with `turngate: keep`; NOT ENFORCED, runs that failed, timed out, waited or were skipped; OVERRIDDEN, turns that ended
-although the gate blocked; WRONG, blocks that you marked with `turngate log --wrong`. The bars show
-blocks per week, up to now. A column without numbers is left out."""
+WOULD BLOCK counts blocks in the mode "observe"; KEPT, passes because the agent overrode the gate with `turngate: keep`;
+NOT ENFORCED, runs that failed, timed out, waited or were skipped; OVERRIDDEN, turns that ended although the gate
+blocked; WRONG, blocks that you marked with `turngate log --wrong`. A column without numbers is left out."""
     parser.epilog = f"""\
 Examples:
   turngate stats                  this project, the last 30 days
