@@ -11,9 +11,8 @@ from urllib.parse import urlencode
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
-from turngate.history.sessions import History, SessionSummary
+from turngate.history.sessions import History, RecordedStop, SessionSummary
 from turngate.history.stats import OF_STOPS, by_gate, date_of, merge_days
-from turngate.history.stops import RecordedStop
 
 RANGES = (2, 7, 30, 0)  # days, the last of which is today; 0: all
 DEFAULT_RANGE = 30

@@ -25,7 +25,7 @@ from turngate.core.hooks.kinds import GateHook, label
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import closest_word, printable, quote_name, strip_controls, truncate
 from turngate.core.verdict.hints import GONE
-from turngate.doctor.past_stops import CountedModel, ask_again
+from turngate.doctor.past_stops import CountedModel, ask_again, judge_transcript
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
 from turngate.history.past_stops import (
@@ -35,7 +35,6 @@ from turngate.history.past_stops import (
     PastSession,
     PastStop,
     find_transcripts,
-    judge_transcript,
 )
 from turngate.models.known_models import known_model
 from turngate.models.resolve import JudgeModels

@@ -3,13 +3,16 @@
 import argparse
 import contextlib
 import functools
+import json
 import os
 import signal
 import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
+import turngate.serve
 from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_ERRORS, LISTED_PROJECT_HINT, PROJECT_HELP, Parser
 from turngate.cli.commands.runs.summary import all_subagents
 from turngate.cli.console.progress import show_if_slow
@@ -18,15 +21,17 @@ from turngate.cli.project import recorded_project
 from turngate.cli.review.entries import PENDING
 from turngate.doctor.reviewed_settings import review_settings
 from turngate.errors import UsageError
+from turngate.history.journals import block_id
 from turngate.history.sessions import History
-from turngate.serve.sample import write_sample
 from turngate.serve.server import Server, make_file
 from turngate.serve.views import Views
-from turngate.state.files import os_errors_as_usage_errors
-from turngate.state.paths import state_folder
+from turngate.state.files import make_private_dir, os_errors_as_usage_errors
+from turngate.state.journal import JOURNAL_FILE
+from turngate.state.paths import TRANSCRIPT_FILE, session_folder, state_folder
 
 PENDING_S = 10  # so long, the hooks that wait for approval are not looked up again
 MAX_PORT = 65535
+SAMPLE = "examples/history/sample.jsonl"  # in the repository
 PRINTED = "open {}\n(Ctrl-C ends the server)"
 
 
@@ -64,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     demo = tempfile.TemporaryDirectory(prefix="turngate-") if options.demo else contextlib.nullcontext()
     with os_errors_as_usage_errors(state_folder()), demo as folder:
         if folder:
-            write_sample(folder, time.time())
+            _write_sample(folder, time.time())
             views = Views(History(folder), lambda project: ["deploy"] * project.endswith("api"))
         else:
             shown = None if options.all else recorded_project(options.project)
@@ -76,6 +81,25 @@ def run(options: argparse.Namespace) -> int:
         server = Server(views).run(options.port, lambda url: print(PRINTED.format(url), flush=True))
         ended = run_until_signal(server)
     return 0 if ended is signal.SIGINT else 128 + int(ended or 0)
+
+
+def _write_sample(state: str, now: float) -> None:
+    """Write the sessions of the sample history to a state folder, as if its last stop was a minute ago."""
+    path = Path(turngate.serve.__path__[0], "sample.jsonl")  # in the wheel
+    path = path if path.exists() else Path(__file__).parents[4] / SAMPLE
+    for line in path.read_text(encoding="utf-8").splitlines():
+        session = json.loads(line)
+        about = {"session_id": session["session"], "project": session["project"], "host": session["host"]}
+        records = [{**each, **about, "time": now + each["time"]} for each in session["records"]]
+        for mark in (each for each in records if each["kind"] == "mark"):
+            block = records[mark["block"]]
+            mark |= {"block": block_id(block), "gate": block["hook"]["id"], "blocked_at": block["time"]}
+        title = {"type": "user", "message": {"role": "user", "content": session["title"]}}
+        folder = Path(session_folder(state, session["session"]))
+        make_private_dir(str(folder))
+        for name, written in ((JOURNAL_FILE, records), (TRANSCRIPT_FILE, [title])):
+            text = "".join(f"{json.dumps(each)}\n" for each in written)
+            (folder / name).write_text(text, encoding="utf-8")
 
 
 def _write_file(views: Views, path: str) -> None:
