@@ -2,8 +2,9 @@
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from turngate._frozen_dataclass import frozen
@@ -23,8 +24,6 @@ PLACES = {
     "copilot": ".copilot/session-state/*/events.jsonl",
 }
 OWN = "turngate"  # the host of our own transcripts
-_FOLDER_KEYS = ("cwd", "gitRoot")
-_MAX_FOLDER_DEPTH = 3  # of records in which the folder of the session is searched
 
 
 class PastDecision(NamedTuple):
@@ -121,24 +120,19 @@ def _kind(record: Mapping[str, Any], agent: StopEvent) -> tuple[str, str]:
     A message in the user's name that the user did not write is `feedback` of a hook, if it follows an answer.
     """
     found = blocks_of(record, agent)
-    texts = [text for block in found if isinstance(text := block.get("text"), str) and text.strip()]
     if any(block.get("type") in ("tool_use", "tool_result") for block in found):
         return "work", ""
     if is_prompt(record, agent):
         return "prompt", result_text(record["message"].get("content"))
-    if not (found and texts) or not is_reply(record):
-        return ("feedback", "") if found and not is_reply(record) else ("", "")
-    return "answer", "\n".join(texts)
+    if not is_reply(record):
+        return "feedback" if found else "", ""
+    texts = [text for block in found if isinstance(text := block.get("text"), str) and text.strip()]
+    return "answer" if texts else "", "\n".join(texts)
 
 
-def _folder_of(record: Mapping[str, Any], depth: int = 0) -> str:
-    """Return the folder that a record names as that of its session."""
-    for key in _FOLDER_KEYS:
-        if isinstance(value := record.get(key), str) and os.path.isabs(value):
-            return value
-    inner: Iterator[str] = (
-        _folder_of(value, depth + 1)
-        for value in record.values()
-        if isinstance(value, dict) and depth < _MAX_FOLDER_DEPTH
-    )
-    return next(filter(None, inner), "")
+def _folder_of(record: Mapping[str, Any], depth: int = 3) -> str:
+    """Return the folder that a record, or an object in it, names as that of its session."""
+    own = (record.get(key) for key in ("cwd", "gitRoot"))
+    inner = (_folder_of(each, depth - 1) for each in record.values() if isinstance(each, dict) and depth)
+    folders = (each for each in chain(own, inner) if isinstance(each, str) and os.path.isabs(each))
+    return next(folders, "")
