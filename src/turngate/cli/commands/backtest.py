@@ -28,14 +28,7 @@ from turngate.core.verdict.hints import GONE
 from turngate.doctor.past_stops import CountedModel, ask_again, judge_transcript
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
-from turngate.history.past_stops import (
-    OWN,
-    PLACES,
-    PastDecision,
-    PastSession,
-    PastStop,
-    find_transcripts,
-)
+from turngate.history.past_stops import OWN, PLACES, PastDecision, PastSession, PastStop, find_transcripts
 from turngate.models.known_models import known_model
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import load_extra
