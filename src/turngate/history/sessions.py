@@ -115,24 +115,20 @@ class History:
         stamps = {name: stamp for name, stamp in found if stamp[0] >= self._since}
         for name in self._stamps.keys() - stamps.keys():
             del self._stamps[name]
-            self._set(name, None)
+            self.version += self.sessions.pop(name, None) is not None
+        changed = {name for name, stamp in stamps.items() if stamp != self._stamps.get(name)}
         # Of a hook that ran when the journal was read, and is killed, no line tells it.
         running = {each.id for each in self.sessions.values() if each.running}
-        changed = [
-            name for name, stamp in stamps.items() if stamp != self._stamps.get(name) or name in running
-        ]
         self.unread = len(changed)
-        for name in sorted(changed, key=stamps.__getitem__, reverse=True):
-            self._stamps[name], self.unread = stamps[name], self.unread - 1
-            self._set(name, self._summarize(name, stamps[name][0]))
+        for name in sorted(changed or running, key=stamps.__getitem__, reverse=True):
+            self._stamps[name], self.unread = stamps[name], max(0, self.unread - 1)
+            summary = self._summarize(name, stamps[name][0])
+            self.version += name in changed or summary != self.sessions.get(name)
+            if summary:
+                self.sessions[name] = summary
+            else:
+                self.sessions.pop(name, None)
             yield name
-
-    def _set(self, name: str, summary: SessionSummary | None) -> None:
-        self.version += summary != self.sessions.get(name)
-        if summary:
-            self.sessions[name] = summary
-        else:
-            self.sessions.pop(name, None)
 
     def stops(self, session: str) -> list[RecordedStop]:
         """Return the stops of a session, oldest first. Raises KeyError if it is not known."""
