@@ -10,21 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.core.constants import AGENT_KEEPS, STOP_EVENTS
-from turngate.core.verdict.hook_run import HookOutcome
 from turngate.history.journals import Record, hook_name, is_time
+from turngate.tracing import LABELS
 
 OVERRIDDEN = ("capped", "stalled")  # how a turn ends although a hook blocks
-NOT_ENFORCED: tuple[HookOutcome, ...] = ("failed", "timeout", "waiting")
+NOT_ENFORCED = tuple(outcome for outcome, label in LABELS.items() if label == "not_enforced")
 # What is counted of a gate. `kept`: passes because the agent said that the user wants it this way; `overridden`: turns that
 # ended although it blocked; `wrong`: blocks that a person marked.
 NUMBERS = tuple("runs passed blocked would_block kept not_enforced overridden wrong tokens".split())
 OF_STOPS = ("stops", "blocked", "cached", "overridden")  # cached: all had passed on the same files
-_COUNTED: Mapping[str, str] = {
-    **dict.fromkeys(("allow", "advise"), "passed"),
-    "block": "blocked",
-    "would_block": "would_block",
-    **dict.fromkeys(NOT_ENFORCED, "not_enforced"),
-}
 _QUARTER_S = 900
 
 Row = dict[str, Any]  # the numbers of a gate, or of all, as JSON
@@ -43,7 +37,7 @@ class GateCount:
         if outcome == "skipped":  # it was not meant to run, or the verdict names it
             return
         self.numbers["runs"] += 1
-        self.numbers[_COUNTED.get(str(outcome), "others")] += 1
+        self.numbers[LABELS.get(str(outcome), "others")] += 1
         if notice := record.get("notice"):
             self.numbers["kept"] += AGENT_KEEPS in str(notice)
         if isinstance(seconds := record.get("seconds"), (int, float)):

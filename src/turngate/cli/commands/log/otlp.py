@@ -114,9 +114,9 @@ class TurnSpans:
         }
         for record in self._runs:
             name, outcome = hook_name(record.get("hook") or {}), str(record.get("outcome"))
-            label = LABELS.get(outcome, outcome)  # type: ignore[call-overload] # of a later version
+            label = LABELS.get(outcome, outcome)  # of a later version
             place, code = {"traceId": trace, "spanId": block_id(record, 16)}, record.get("exit_code")
-            about = {**shared, "turngate.hook": name, "turngate.outcome": label}
+            about: dict[str, Any] = {**shared, "turngate.hook": name, "turngate.outcome": label}
             about |= {"process.exit.code": code} if isinstance(code, int) else {}
             self.spans.append(
                 _span(
