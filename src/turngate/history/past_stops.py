@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.events.events import StopEvent
@@ -26,7 +26,8 @@ PLACES = {
 OWN = "turngate"  # the host of our own transcripts
 
 
-class PastDecision(NamedTuple):
+@frozen
+class PastDecision:
     """What a gate would have decided. `reason`: of a block, or why nothing can be said."""
 
     gate: str

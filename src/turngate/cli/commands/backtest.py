@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     asked_again = run_to_end(_ask_again(found, asked, settings, options), "; no gate is left running")
     pairs = list(zip(*asked_again, strict=True))
     if options.json:
-        print(json.dumps([_as_json(*each) for each in pairs], indent=2))
+        print(json.dumps([_as_json(*each) for each in pairs], indent=2, default=vars))
     else:
         print("\n".join(_report(pairs, list(dict.fromkeys(label(rule.hook) for rule in asked[0])))))
     return 0
@@ -169,12 +169,10 @@ def _read(
 
 
 def _as_json(session: PastSession, *others: PastSession) -> dict[str, Any]:
-    stops = [
-        {**vars(stop), "decisions": [each._asdict() for each in stop.decisions]} for stop in session.stops
-    ]
+    stops = [vars(stop) for stop in session.stops]
     for other in others:
-        for stop, before in zip(stops, other.stops, strict=True):
-            stop["against"] = [each._asdict() for each in before.decisions]
+        both = zip(stops, other.stops, strict=True)
+        stops = [{**stop, "against": before.decisions} for stop, before in both]
     return {**vars(session), "stops": stops}
 
 
