@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.measure import Row, interleaved
 from turngate.core.hooks.kinds import GateHook
-from turngate.history.past_stops import judge_transcript
+from turngate.doctor.past_stops import judge_transcript
 
 MEGABYTE = 1_000_000
 STOPS = 8

@@ -83,34 +83,29 @@ async def ask_hooks(
 
 async def _record_tree(event: Event, settings: Settings, world: World) -> dict[str, Any] | None:
     """Keep the files of a stop, or of the session's start, if the user wants it, and return what the journal says. A failure is only recorded."""
-    if not (settings.record_trees and world.records_trees and world.store):
-        return None
-    if not isinstance(event, StopEvent | SessionStart):
+    is_wanted = settings.record_trees and world.records_trees and isinstance(event, StopEvent | SessionStart)
+    if not (is_wanted and world.store):
         return None
     # lazy: few users record trees
-    from turngate.gates.recorded_trees import RECORD_TIMEOUT_S, NoTree  # noqa: PLC0415
+    from turngate.gates.recorded_trees import RECORD_TIMEOUT_S, NoTree, record_tree  # noqa: PLC0415
 
+    place = world.project, state_folder(world.own_environ), event.session_id
     try:
+        if world.machine:
+            raise NoTree("the project is on another machine")  # noqa: TRY301 - as what `record_tree` raises
         async with asyncio.timeout(RECORD_TIMEOUT_S):
-            return await run_in_thread(_keep_tree, event, world)
+            is_start = isinstance(event, SessionStart)
+            ref = await run_in_thread(lambda: record_tree(*place, is_start=is_start))
     except Exception as error:  # noqa: BLE001 - see above
-        error = NoTree("it took too long") if isinstance(error, TimeoutError) else error
-        why = str(error) if isinstance(error, NoTree) else describe_exception(error)
+        why = "it took too long" if isinstance(error, TimeoutError) else describe_exception(error)
+        why = str(error) if isinstance(error, NoTree) else why
         text = f"the files are not recorded: {why}"
         world.store.record(event.session_id, {"kind": "notice", "event": event.name, "text": text})
         return None
+    return _tree_json(event, ref) if isinstance(event, StopEvent) else None
 
 
-def _keep_tree(event: StopEvent | SessionStart, world: World) -> dict[str, Any] | None:
-    """Raises NoTree."""
-    from turngate.gates.recorded_trees import NoTree, record_tree  # noqa: PLC0415 # lazy: as above
-
-    if world.machine:
-        raise NoTree("the project is on another machine")
-    is_start, state = isinstance(event, SessionStart), state_folder(world.own_environ)
-    ref = record_tree(world.project, state, event.session_id, is_start=is_start)
-    if not isinstance(event, StopEvent):
-        return None
+def _tree_json(event: StopEvent, ref: str) -> dict[str, Any]:
     path, agent = event.stopping_transcript, event.subagent
     size = os.path.getsize(path) if os.path.isfile(path) else 0
     of_agent = {"agent_type": agent.type, "agent_outcome": agent.outcome} if agent else {}

@@ -9,7 +9,7 @@ from turngate.core.verdict.hook_run import HookOutcome
 
 HOOK_SPAN = "turngate.gate"  # with the name of the hook
 TURN = {"gen_ai.operation.name": "invoke_agent"}  # of the span of a turn, as in the GenAI conventions
-LABELS: Mapping[HookOutcome, str] = {  # values of `turngate.outcome`
+LABELS: Mapping[str, str] = {  # of a `HookOutcome`, as the value of `turngate.outcome`
     "allow": "passed",
     "advise": "passed",
     "block": "blocked",

@@ -8,7 +8,7 @@ import pytest
 from tests.support.host_transcripts import HOSTS, HostTranscript
 from tests.support.paths import ROOT
 from turngate.core.hooks.kinds import GateHook
-from turngate.history.past_stops import judge_transcript
+from turngate.doctor.past_stops import judge_transcript
 
 RECORDED = ROOT / "tests" / "data" / "transcripts"
 HOOKS = ROOT / "tests" / "hosts" / "recorded"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from turngate.history.journals import JournalFile, Record, journal_folders, read_journal
+from turngate.history.sessions import RecordedStop, read_stops
 from turngate.history.stats import NUMBERS, Row, count_days, merge_days
-from turngate.history.stops import RecordedStop, read_stops
 from turngate.state.journal import MAX_JOURNAL_BYTES
 
 WEEK = time.strftime("%G-W%V", time.localtime(0))

@@ -9,8 +9,7 @@ import pytest
 
 from tests.support.journals import append_records, append_stop, hook_record, verdict_record
 from turngate.history.journals import Record, block_id
-from turngate.history.sessions import RUNNING_EVERY, History
-from turngate.history.stops import RecordedRun, RecordedStop, read_stops
+from turngate.history.sessions import History, RecordedRun, RecordedStop, read_stops
 from turngate.state.process_stat import read_stat, this_process
 
 SUBAGENT = {"agent_id": "a-1", "agent_type": "explore"}
@@ -143,8 +142,7 @@ def test_a_hook_that_is_killed_does_not_run_for_ever(state: Path) -> None:
     assert [len(each.running) for each in history.newest_first()] == [1]
     process.kill()
     process.wait()
-    for _ in range(RUNNING_EVERY):
-        list(history.refresh())
+    list(history.refresh())
     assert history.newest_first() == []
 
 

@@ -27,9 +27,9 @@ def project_folder(given: str | None, dialect: str = "turngate") -> str:
     return find_project(folder, FAMILIES[dialect]) if given is None else folder
 
 
-def recorded_project(given: str) -> str:
+def recorded_project(given: str | None) -> str:
     """Return the project of `--project` as journals name it: a folder here, or the URL of one on another machine."""
-    return given.rstrip("/") if given.startswith("ssh://") else project_folder(given)
+    return given.rstrip("/") if given and given.startswith("ssh://") else project_folder(given)
 
 
 def _warn_of_settings_folder(folder: str, families: tuple[str, ...]) -> None:

@@ -38,13 +38,11 @@ def find_session(given: str, ids: Iterable[str]) -> str | None:
     Raises UsageError, which lists them, if there are several.
     """
     matches = sorted({each for each in ids if each.startswith(given)})
-    if given in matches:
-        return given
-    if len(matches) > 1:
+    if len(matches) > 1 and given not in matches:
         lines = "".join(f"\n  {each}" for each in matches[:MAX_LISTED_IDS])
         more = f"\n  and {len(matches) - MAX_LISTED_IDS} more" if len(matches) > MAX_LISTED_IDS else ""
         raise UsageError(f"{given} matches {len(matches)} sessions; there are{lines}{more}")
-    return matches[0] if matches else None
+    return matches[0] if matches else None  # the shortest is the first
 
 
 def record_in_journal(session: str, project: str, record: Record) -> None:

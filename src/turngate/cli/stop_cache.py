@@ -79,14 +79,10 @@ def record_cached_stop(project: str, fields: dict[str, object]) -> None:
     path = os.path.join(session_folder(state_folder(), session), "journal.jsonl")
     try:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(fd, "wb", buffering=0) as file:
+            file.write(f"{line}\n".encode("utf-8", "replace"))
     except OSError:  # there is no journal, or it cannot be written; the stop is allowed all the same
         return
-    try:
-        os.write(fd, f"{line}\n".encode("utf-8", "replace"))
-    except OSError:
-        pass
-    finally:
-        os.close(fd)
 
 
 def settings_state(project: str) -> str | None:

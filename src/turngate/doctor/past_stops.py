@@ -1,88 +1,142 @@
-"""Asks hooks about stops of the past: in a copy of the project where the files were recorded, and judges about the transcript."""
+"""Asks hooks about stops of the past: gates that need only the transcript, others in a copy of the project where the files were recorded, and judges."""
 
+import asyncio
 import os
 import shutil
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 from uuid import uuid4
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.conversation.messages import ModelRequest, Usage, UserMessage
+from turngate.core.conversation.messages import ModelRequest, UserMessage
 from turngate.core.events.events import SessionStart, StopEvent, Subagent, team_event
-from turngate.core.hooks.kinds import AgentHook, GateHook, Hook, HttpHook, PromptHook, label
+from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, label
 from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.decisions import Block, Decision, Fault, Halt
 from turngate.core.verdict.hook_run import HookRun
 from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, copy_project
 from turngate.engine import ask_hooks
 from turngate.errors import ModelError
 from turngate.gates.arguments import GateCall, read_gate_hook
+from turngate.gates.conversation import known_records
 from turngate.gates.recorded_trees import NoTree, check_out
+from turngate.gates.run_commands import ProjectUnreachable
+from turngate.gates.run_gate import make_context, run_gate
 from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops
-from turngate.history.past_stops import (
-    FOLDER,
-    WITH_EFFECTS,
-    NoFiles,
-    PastSession,
-    PastStop,
-    as_past,
-    past_event,
-)
+from turngate.history.past_stops import PastDecision, PastSession, PastStop, read_past_session
 from turngate.hosts.stop import rules_at
-from turngate.models.known_models import known_model
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
 from turngate.state.files import open_regular_file
 from turngate.state.paths import state_folder
 from turngate.stop_hooks import open_world
 
+NO_TREE = "it needs the files of that stop, which are not known"
+NO_MODEL = "it asks a model"
+NOT_READY_MADE = "only ready-made gates can be asked about the past"
+WITH_EFFECTS = ("notify", "archive", "log")  # observers, which would act again
+MAX_KNOWN_BYTES = 16 * 1024 * 1024  # of a transcript whose records are kept in memory
+FOLDER = "/"  # in place of the project: no command runs there
 CHARS_PER_TOKEN = 4
-ANSWER_TOKENS = 200
 JudgeOf = Callable[[str | None], Model]  # `World.judge`
+
+
+class NoFiles:
+    """A shell without a machine: the files of that time are not known."""
+
+    async def run(self, *_: Any, **__: Any) -> NoReturn:
+        raise ProjectUnreachable(NO_TREE)
+
+    def slot(self, **_: Any) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+
+def _why_unknown(hook: Hook) -> str | GateCall:
+    """Return why a transcript is not enough to ask this hook, or the gate to which it is."""
+    call = read_gate_hook(hook) if isinstance(hook, GateHook) else None
+    if isinstance(hook, CommandHook):
+        return NO_TREE
+    if not isinstance(call, GateCall) or call.gate.name in WITH_EFFECTS:
+        return NO_MODEL if hook.asks == "model" else NOT_READY_MADE
+    return NO_MODEL if call.gate.asks_model else NO_TREE if call.gate.is_cached else call
 
 
 def is_local(hook: Hook) -> bool:
     """Return whether a hook neither asks a model or a server nor reports to others."""
-    if isinstance(hook, GateHook):
-        call = read_gate_hook(hook)
-        return isinstance(call, GateCall) and not call.gate.asks_model and call.gate.name not in WITH_EFFECTS
-    return not isinstance(hook, PromptHook | AgentHook | HttpHook)
+    return _why_unknown(hook) not in (NO_MODEL, NOT_READY_MADE)
 
 
-def is_judge(hook: Hook) -> bool:
-    """Return whether a hook asks a model questions whose length is known before; that of a hook agent is not."""
-    call = read_gate_hook(hook) if isinstance(hook, GateHook) else None
-    return isinstance(hook, PromptHook) or (isinstance(call, GateCall) and call.gate.asks_model)
+# With the transcript
 
 
-class Estimate:
-    """Counts what models would be asked, and asks none."""
-
-    def __init__(self, models: JudgeOf) -> None:
-        self._models = models
-        self.questions, self.tokens = Counter[str](), Counter[str]()
-
-    def __call__(self, name: str | None) -> Model:
-        return _Counted(self._models(name), self)
-
-    def cost(self, model: str) -> float | None:
-        """Return the price in US dollars, or None if it is not known."""
-        provider, _, name = model.partition(":")
-        usage = Usage(input_tokens=self.tokens[model], output_tokens=ANSWER_TOKENS * self.questions[model])
-        return known_model(provider, name).cost(usage)
+def judge_transcript(
+    path: str, host: str, hooks: Sequence[Hook], project: str | None, since: float
+) -> PastSession:
+    """Ask the hooks at each stop of a transcript, if it is of this project; None: of any."""
+    past = read_past_session(path, host)
+    stops = [stop for stop in past.stops if stop.time is None or stop.time >= since]
+    if not stops or (project is not None and not f"{past.folder}/".startswith(f"{project.rstrip('/')}/")):
+        return replace(past, stops=())
+    with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
+        copy = shutil.copyfile(path, os.path.join(folder, "transcript.jsonl"))
+        return replace(past, stops=tuple(asyncio.run(_judge_stops(stops, copy, past.folder, hooks))))
 
 
-class _Counted:
-    def __init__(self, model: Model, estimate: Estimate) -> None:
-        self.name, self.context, self._estimate = model.name, model.context, estimate
+async def _judge_stops(
+    stops: Sequence[PastStop], copy: str, folder: str, hooks: Sequence[Hook]
+) -> list[PastStop]:
+    """Cut the copy at each stop, from the last to the first, and ask the hooks."""
+    judged = []
+    known_records.set({} if stops[-1].end <= MAX_KNOWN_BYTES else None)
+    for stop in reversed(stops):
+        os.truncate(copy, stop.end)
+        event, decisions = _past_event(stop, copy, folder), []
+        for hook in hooks:
+            call = _why_unknown(hook)
+            if isinstance(call, str):
+                decisions.append(PastDecision(label(hook), "cannot say", call))
+                continue
+            place, options = (event, NoFiles(), FOLDER), call.options
+            context = make_context(call.gate, *place, options=options, env={}, environ={})
+            decisions.append(_as_past(label(hook), await run_gate(call.gate, context)))
+        judged.append(replace(stop, decisions=tuple(decisions)))
+    return judged[::-1]
+
+
+def _past_event(stop: PastStop, transcript: str, folder: str) -> StopEvent:
+    return StopEvent(
+        session_id="", transcript_path=transcript, cwd=folder, last_assistant_message=stop.answer
+    )
+
+
+def _as_past(name: str, decision: Decision) -> PastDecision:
+    match decision:
+        case Block(reason) | Halt(reason):
+            return PastDecision(name, "would block", reason or "")
+        case Fault(error, kind=kind):
+            return PastDecision(name, "would pass" if kind == "waiting" else "cannot say", error)
+        case _:
+            return PastDecision(name, "would pass")
+
+
+# With files and models
+
+
+class CountedModel:
+    """Stands for a model: counts the questions to it and their tokens, by its name, and asks nothing."""
+
+    def __init__(self, model: Model, questions: Counter[str], tokens: Counter[str]) -> None:
+        self.name, self.context = model.name, model.context
+        self._questions, self._tokens = questions, tokens
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> NoReturn:  # noqa: ARG002 # as in `Model`
         texts = [each.text for each in request.messages if isinstance(each, UserMessage)]
-        self._estimate.questions[self.name] += 1
-        self._estimate.tokens[self.name] += len("".join([request.system, *texts])) // CHARS_PER_TOKEN
+        self._questions[self.name] += 1
+        self._tokens[self.name] += len("".join([request.system, *texts])) // CHARS_PER_TOKEN
         raise ModelError("auth", "it was not asked")  # and so not asked again
 
     async def close(self) -> None:
@@ -90,40 +144,43 @@ class _Counted:
 
 
 async def ask_again(
-    sessions: Sequence[PastSession],
-    rules: Sequence[Rule],
-    settings: Settings,
-    is_asked: Callable[[Hook], bool],
-    judge: JudgeOf | None = None,
+    sessions: Sequence[PastSession], rules: Sequence[Rule], settings: Settings, judge: JudgeOf | None = None
 ) -> list[PastSession]:
-    """Ask hooks whose decisions are not known, where the files are recorded; with `judge`, also at the other stops."""
-    records, found = _find_records(sessions, state_folder()), [*sessions]
-    by_project = defaultdict[str, list[tuple[int, int]]](list)
-    for place, session in enumerate(sessions):
-        for number in range(len(session.stops)):
-            record = records.get((place, number))
-            if record or judge:
-                by_project[record["project"] if record else ""].append((place, number))
-    asked = {label(rule.hook): rule for rule in rules if is_asked(rule.hook)}
-    for project, stops in by_project.items():
-        with ExitStack() as stack, suppress(OSError, NoTree):
-            replay = None
-            for place, number in stops:
-                session, record = found[place], records.get((place, number))
-                stop = session.stops[number]
-                unknown = [each.gate for each in stop.decisions if each.outcome == "cannot say"]
-                chosen = [asked[name] for name in unknown if name in asked]
-                if not chosen:
-                    continue
-                if project and not replay:
-                    replay = ReplayCopy(project, stack.enter_context(copy_project(project)), settings)
-                with suppress(OSError, NoTree):
-                    if replay and record:
-                        runs, _ = await replay.ask(record, chosen, judge)
-                    else:
-                        runs = await _ask_about(session, stop, replace(settings, rules=tuple(chosen)), judge)
-                    found[place] = _with_decisions(session, number, runs)
+    """Ask hooks whose decisions are not known, where the files are recorded; with `judge` those that ask models, at every stop."""
+    asked = {label(rule.hook): rule for rule in rules if not isinstance(rule.hook, AgentHook)}
+    records, found = _find_records(sessions, state_folder()), []
+    copies = dict[str, ReplayCopy | None]()  # of projects; None: it cannot be copied
+
+    async def ask(session: PastSession, stop: PastStop, record: Record | None) -> PastStop:
+        unknown = {each.gate for each in stop.decisions if _is_open(each, judges=judge is not None)}
+        chosen = tuple(rule for name, rule in asked.items() if name in unknown)
+        runs = tuple[HookRun, ...]()
+        with suppress(OSError, NoTree):
+            if chosen and record:
+                if (project := record["project"]) not in copies:
+                    copies[project] = None
+                    copy = stack.enter_context(copy_project(project))
+                    copies[project] = ReplayCopy(project, copy, settings)
+                if replay := copies[project]:
+                    runs, _ = await replay.ask(record, chosen, judge)
+            elif chosen and judge:
+                runs = await _ask_about(session, stop, replace(settings, rules=chosen), judge)
+        new = {label(run.rule.hook): _as_past(label(run.rule.hook), run.decision) for run in runs}
+        return replace(stop, decisions=tuple(new.get(each.gate, each) for each in stop.decisions))
+
+    with ExitStack() as stack:
+        for place, session in enumerate(sessions):
+            stops = [
+                await ask(session, stop, records.get((place, n))) for n, stop in enumerate(session.stops)
+            ]
+            found.append(replace(session, stops=tuple(stops)))
     return found
+
+
+def _is_open(decision: PastDecision, *, judges: bool) -> bool:
+    """Return whether a hook has not decided, but could with the files or, if `judges`, with a model."""
+    wanted = decision.reason == NO_MODEL if judges else decision.reason not in (NO_MODEL, NOT_READY_MADE)
+    return wanted and decision.outcome == "cannot say"
 
 
 class ReplayCopy:
@@ -183,23 +240,15 @@ class ReplayCopy:
         return target
 
 
-def _with_decisions(session: PastSession, number: int, runs: Iterable[HookRun]) -> PastSession:
-    new = {label(run.rule.hook): as_past(label(run.rule.hook), run.decision) for run in runs}
-    stop = session.stops[number]
-    decisions = tuple(new.get(each.gate, each) for each in stop.decisions)
-    stops = (*session.stops[:number], replace(stop, decisions=decisions), *session.stops[number + 1 :])
-    return replace(session, stops=stops)
-
-
 async def _ask_about(
-    session: PastSession, stop: PastStop, settings: Settings, judge: JudgeOf | None
+    session: PastSession, stop: PastStop, settings: Settings, judge: JudgeOf
 ) -> tuple[HookRun, ...]:
     """Ask about a stop of which only the transcript is known."""
     with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
         copy = shutil.copyfile(session.path, os.path.join(folder, "transcript.jsonl"))
         os.truncate(copy, stop.end)
         world = World(NoFiles(), FOLDER, environ={}, judge=judge, logs=False)
-        return (await ask_hooks(past_event(stop, copy, session.folder), settings, world)).runs
+        return (await ask_hooks(_past_event(stop, copy, session.folder), settings, world)).runs
 
 
 def _find_records(sessions: Iterable[PastSession], state: str) -> Mapping[tuple[int, int], Record]:
@@ -212,9 +261,7 @@ def _find_records(sessions: Iterable[PastSession], state: str) -> Mapping[tuple[
     found = dict[tuple[int, int], Record]()
     for place, session in enumerate(sessions):
         for record in by_path.get(os.path.realpath(session.path), ()):
-            times = [
-                (number, stop.time) for number, stop in enumerate(session.stops) if stop.time is not None
-            ]
-            if before := [number for number, time in times if time <= record["time"]]:
+            times = enumerate(stop.time for stop in session.stops)
+            if before := [n for n, time in times if time is not None and time <= record["time"]]:
                 found[place, before[-1]] = record
     return found

@@ -57,30 +57,26 @@ def _read(path: bytes, limit: int, *, is_link: bool) -> bytes:
 
 def _name(repository: "Repository", names: str, commit: str, *, is_start: bool) -> str:
     """Give the commit the next number of the session; in a new session, first remove what is too old."""
-    for attempt in range(_ATTEMPTS):
+    problem = NoTree()
+    for _ in range(_ATTEMPTS):
         listed = repository.git("for-each-ref", "--format=%(refname)", names).decode().split()
         numbers = [int(name.rpartition("/")[2]) for name in listed]
         ref = f"{names}/{0 if is_start else max(numbers, default=0) + 1}"
         if ref in listed:  # the session was resumed
             return ref
-        old = () if numbers else _old_refs(repository)
-        commands = "".join([f"create {ref} {commit}\n", *(f"delete {each}\n" for each in old)])
+        commands = [f"create {ref} {commit}\n"]
+        if not numbers:
+            every = repository.git("for-each-ref", "--format=%(committerdate:unix) %(refname)", REFS).decode()
+            oldest = time.time() - KEPT_DAYS * 86_400
+            dated = (line.partition(" ") for line in every.splitlines())
+            commands += [f"delete {name}\n" for when, _, name in dated if int(when) < oldest]
         try:
-            repository.git("update-ref", "--stdin", stdin=commands.encode())
-        except NoTree:  # another process has just done the same
-            if attempt == _ATTEMPTS - 1:
-                raise
-            continue
-        return ref
-    raise AssertionError("the last attempt either returns or raises")
-
-
-def _old_refs(repository: "Repository") -> Iterator[str]:
-    output = repository.git("for-each-ref", "--format=%(committerdate:unix) %(refname)", REFS)
-    for line in output.decode().splitlines():
-        when, _, ref = line.partition(" ")
-        if int(when) < time.time() - KEPT_DAYS * 86_400:
-            yield ref
+            repository.git("update-ref", "--stdin", stdin="".join(commands).encode())
+        except NoTree as error:  # another process has just done the same
+            problem = error
+        else:
+            return ref
+    raise problem
 
 
 def check_out(ref: str, folder: str, original: str) -> tuple[str, ...]:
@@ -123,8 +119,10 @@ def open_repository(
     try:
         with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
             yield Repository(top, folder, seconds, project, index)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoTree(_describe(error)) from error
+    except subprocess.TimeoutExpired as error:
+        raise NoTree("git took too long") from error
+    except OSError as error:
+        raise NoTree(describe_exception(error)) from error
 
 
 class Repository:
@@ -226,9 +224,3 @@ class Repository:
                 os.unlink(path := os.path.join(self._top, os.fsdecode(name)))
                 with suppress(OSError):  # other files are there
                     os.removedirs(os.path.dirname(path))
-
-
-def _describe(error: OSError | subprocess.TimeoutExpired) -> str:
-    if isinstance(error, subprocess.TimeoutExpired):
-        return "git took too long"
-    return describe_exception(error)

@@ -25,10 +25,13 @@ _NEXT = "next+"  # in place of a session, which is never named like this
 class Goal:
     """A goal as it is stored. `since` identifies it; `text` is empty if its file cannot be read."""
 
-    def __init__(self, path: str, text: str, proof: str | None, project: str, since: float) -> None:
-        self.path, self.text, self.project, self.since = path, text, project, since
-        self.proof = proof  # a command; None: a judge decides
-        self.definition: object = None  # what defined the command when the goal was set, if that is known
+    def __init__(self, path: str, stored: dict[str, object]) -> None:
+        self.path, self.text, self.project = path, str(stored["text"]), str(stored["project"])
+        self.since = float(str(stored["since"]))
+        self.proof = (
+            None if stored["proof"] is None else str(stored["proof"])
+        )  # a command; None: a judge decides
+        self.definition: object = stored.get("definition")  # what defined the command, if that is known
         name, _, self.status = os.path.basename(path).rpartition(".")  # active or paused
         self.session = None if name.startswith(_NEXT) else name  # None: the next one that starts or stops
 
@@ -75,13 +78,18 @@ def set_goal(
 ) -> Goal | None:
     """Store a goal in place of the one that the session, or None for the next one, has. Return None if that fails."""
     name = os.path.join(_folder(state), _key_of_next(project) if session is None else _key(session))
-    goal = Goal(f"{name}.active", text, proof, project, time.time())
-    goal.definition = definition
-    if not write_file(goal.path, json.dumps({key: getattr(goal, key) for key in (*_STORED, "definition")})):
+    stored = {
+        "text": text,
+        "proof": proof,
+        "project": project,
+        "since": time.time(),
+        "definition": definition,
+    }
+    if not write_file(f"{name}.active", json.dumps(stored)):
         return None
     with suppress(OSError):
         os.unlink(f"{name}.paused")
-    return goal
+    return Goal(f"{name}.active", stored)
 
 
 def change_goal(state: str, since: float, status: str | None) -> bool:
@@ -102,9 +110,6 @@ def remove_goal_of(state: str, session: str) -> None:
             change_goal(state, goal.since, None)
 
 
-_STORED = ("text", "proof", "project", "since")
-
-
 def _folder(state: str) -> str:
     return os.path.join(state, "gates", "goals")
 
@@ -122,10 +127,6 @@ def _read(path: str) -> Goal:
 
     try:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            stored = json.loads(file.read(MAX_BYTES))
-        text, proof, project, since = map(stored.__getitem__, _STORED)
-        goal = Goal(path, str(text), proof and str(proof), str(project), float(since))
+            return Goal(path, json.loads(file.read(MAX_BYTES)))
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        return Goal(path, "", None, "", 0.0)
-    goal.definition = stored.get("definition")
-    return goal
+        return Goal(path, {"text": "", "proof": None, "project": "", "since": 0.0})

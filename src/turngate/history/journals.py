@@ -17,7 +17,6 @@ from turngate.core.verdict.json_output import recorded_gate
 from turngate.state.files import open_regular_file
 from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
 
-BLOCK_ID_CHARS = 8
 MAX_TIME = 1 << 33  # seconds: a later one is no time
 # The first of these keys that the record of a hook has is its name; `name` is that of a callback.
 _NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
@@ -48,23 +47,41 @@ def journal_folders(state: str) -> list[str]:
     return [os.path.join(state, "sessions", name) for name in of_agents]
 
 
-def read_journal(folder: str, since: float = 0, *, starts: bool = False) -> JournalFile:
-    """Read the journal of a session, if it was written to after `since`; with `starts`, also those of hook runs."""
+def read_journal(
+    folder: str, since: float = 0, *, starts: bool = False, project: str | None = None
+) -> JournalFile:
+    """Read the journal of a session, if it was written to after `since`; with `starts`, also those of hook runs.
+
+    `project`: only what happened there.
+    """
     records, damaged = list[Record](), 0
+    for line in _lines(folder, since):
+        if not line.strip() or (_START in line and not starts):
+            continue
+        try:
+            text = line.decode("utf-8", "replace").strip()
+            record, end = _decode(text, 0)
+        except (
+            ValueError,
+            StopIteration,
+            RecursionError,
+        ):  # such as the part that a killed process has written
+            record, end = None, -1
+        if end != len(text) or not is_sound(record):
+            damaged += 1
+        elif record["time"] >= since and project in (None, record.get("project")):
+            records.append(record)
+    return JournalFile(tuple(records), damaged)
+
+
+def _lines(folder: str, since: float) -> Iterator[bytes]:
     for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE):
-        for line in _lines(os.path.join(folder, name), since, starts=starts):
-            try:
-                text = line.decode("utf-8", "replace").strip()
-                record, end = _decode(text, 0)
-            # such as the part of a line that a killed process has written
-            except (ValueError, StopIteration, RecursionError):
-                damaged += 1
-                continue
-            if end == len(text) and is_sound(record):
-                records.append(record)
-            else:
-                damaged += 1
-    return JournalFile(tuple(record for record in records if record["time"] >= since), damaged)
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(path := os.path.join(folder, name)).st_mtime >= since:
+                with open(
+                    open_regular_file(path, os.O_RDONLY), "rb"
+                ) as file:  # a longer line is none of ours
+                    yield from iter(functools.partial(file.readline, MAX_JOURNAL_BYTES), b"")
 
 
 def is_sound(record: Any) -> bool:
@@ -80,19 +97,6 @@ def is_time(value: Any) -> TypeGuard[float]:
     return isinstance(value, _NUMBER) and 0 <= value < MAX_TIME
 
 
-def _lines(path: str, since: float, *, starts: bool) -> Iterator[bytes]:
-    try:
-        if os.stat(path).st_mtime < since:
-            return
-        with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            lines = iter(
-                functools.partial(file.readline, MAX_JOURNAL_BYTES), b""
-            )  # a longer line is none of ours
-            yield from (line for line in lines if (starts or _START not in line) and line.strip())
-    except FileNotFoundError:
-        return
-
-
 def hook_name(hook: Mapping[str, Any]) -> str:
     """Return the name of a hook from its record."""
     if hook.get("type") == "gate" and not hook.get("id"):
@@ -104,17 +108,18 @@ def hook_name(hook: Mapping[str, Any]) -> str:
 def journal_stamp(folder: str) -> tuple[float, int]:
     """Return what is the same only if the journal is, and the time of its last change first; (0, 0): there is none."""
     newest, size = 0.0, 0
-    for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE):
+    # In this order: a rotation replaces the older file by the newest, which does not exist until the next line.
+    for name in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
         with contextlib.suppress(OSError):
             info = os.stat(os.path.join(folder, name))
             newest, size = max(newest, info.st_mtime), size + info.st_size
     return newest, size
 
 
-def block_id(record: Record) -> str:
-    """Return the id by which `turngate log --wrong` names the block of this record."""
-    text = f"{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:BLOCK_ID_CHARS]
+def block_id(record: Record, chars: int = 8, what: str = "") -> str:
+    """Return the id by which `turngate log --wrong` names the block of this record; `what`: another id that it has."""
+    text = f"{what}{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:chars]
 
 
 def recorded_stops(records: Iterable[Record]) -> dict[int, Record]:

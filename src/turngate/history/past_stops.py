@@ -1,23 +1,15 @@
-"""Where agents stopped in earlier transcripts, of Turngate and of other programs, and what gates decide there without the files."""
+"""Where agents stopped in earlier transcripts, of Turngate and of other programs."""
 
-import asyncio
 import glob
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
+from itertools import chain
+from typing import Any, BinaryIO, Literal
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.events.events import StopEvent
-from turngate.core.hooks.kinds import CommandHook, GateHook, Hook, label
-from turngate.core.verdict.decisions import Block, Decision, Fault, Halt
-from turngate.gates.arguments import GateCall, read_gate_hook
-from turngate.gates.conversation import blocks_of, is_prompt, is_reply, known_records
-from turngate.gates.run_commands import ProjectUnreachable
-from turngate.gates.run_gate import make_context, run_gate
+from turngate.gates.conversation import blocks_of, is_prompt, is_reply
 from turngate.state.files import open_regular_file
 from turngate.transcript.format_detection import recognize_format
 from turngate.transcript.host_records import FORMATS
@@ -32,11 +24,10 @@ PLACES = {
     "copilot": ".copilot/session-state/*/events.jsonl",
 }
 OWN = "turngate"  # the host of our own transcripts
-_FOLDER_KEYS = ("cwd", "gitRoot")
-_MAX_FOLDER_DEPTH = 3  # of records in which the folder of the session is searched
 
 
-class PastDecision(NamedTuple):
+@frozen
+class PastDecision:
     """What a gate would have decided. `reason`: of a block, or why nothing can be said."""
 
     gate: str
@@ -130,100 +121,19 @@ def _kind(record: Mapping[str, Any], agent: StopEvent) -> tuple[str, str]:
     A message in the user's name that the user did not write is `feedback` of a hook, if it follows an answer.
     """
     found = blocks_of(record, agent)
-    texts = [text for block in found if isinstance(text := block.get("text"), str) and text.strip()]
     if any(block.get("type") in ("tool_use", "tool_result") for block in found):
         return "work", ""
     if is_prompt(record, agent):
         return "prompt", result_text(record["message"].get("content"))
-    if not (found and texts) or not is_reply(record):
-        return ("feedback", "") if found and not is_reply(record) else ("", "")
-    return "answer", "\n".join(texts)
+    if not is_reply(record):
+        return "feedback" if found else "", ""
+    texts = [text for block in found if isinstance(text := block.get("text"), str) and text.strip()]
+    return "answer" if texts else "", "\n".join(texts)
 
 
-def _folder_of(record: Mapping[str, Any], depth: int = 0) -> str:
-    """Return the folder that a record names as that of its session."""
-    for key in _FOLDER_KEYS:
-        if isinstance(value := record.get(key), str) and os.path.isabs(value):
-            return value
-    inner: Iterator[str] = (
-        _folder_of(value, depth + 1)
-        for value in record.values()
-        if isinstance(value, dict) and depth < _MAX_FOLDER_DEPTH
-    )
-    return next(filter(None, inner), "")
-
-
-# What gates decide
-
-NO_TREE = "it needs the files of that stop, which are not known"
-NO_MODEL = "it asks a model"
-NOT_READY_MADE = "only ready-made gates can be asked about the past"
-WITH_EFFECTS = ("notify", "archive", "log")  # observers, which would act again
-MAX_KNOWN_BYTES = 16 * 1024 * 1024  # of a transcript whose records are kept in memory
-FOLDER = "/"  # in place of the project: no command runs there
-
-
-class NoFiles:
-    """A shell without a machine: the files of that time are not known."""
-
-    async def run(self, *_: Any, **__: Any) -> NoReturn:
-        raise ProjectUnreachable(NO_TREE)
-
-    def slot(self, **_: Any) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
-
-
-def judge_transcript(
-    path: str, host: str, hooks: Sequence[Hook], project: str | None, since: float
-) -> PastSession:
-    """Ask the hooks at each stop of a transcript, if it is of this project; None: of any."""
-    past = read_past_session(path, host)
-    stops = [stop for stop in past.stops if stop.time is None or stop.time >= since]
-    if not stops or (project is not None and not f"{past.folder}/".startswith(f"{project.rstrip('/')}/")):
-        return replace(past, stops=())
-    with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
-        copy = shutil.copyfile(path, os.path.join(folder, "transcript.jsonl"))
-        judged = asyncio.run(_judge_stops(stops, copy, past.folder, hooks))
-    return replace(past, stops=tuple(judged))
-
-
-async def _judge_stops(
-    stops: Sequence[PastStop], copy: str, folder: str, hooks: Sequence[Hook]
-) -> list[PastStop]:
-    """Cut the copy at each stop, from the last to the first, and ask the hooks."""
-    judged = []
-    known_records.set({} if stops[-1].end <= MAX_KNOWN_BYTES else None)
-    for stop in reversed(stops):
-        os.truncate(copy, stop.end)
-        event = past_event(stop, copy, folder)
-        judged.append(replace(stop, decisions=tuple([await _judge(hook, event) for hook in hooks])))
-    return judged[::-1]
-
-
-def past_event(stop: PastStop, transcript: str, folder: str) -> StopEvent:
-    return StopEvent(
-        session_id="", transcript_path=transcript, cwd=folder, last_assistant_message=stop.answer
-    )
-
-
-async def _judge(hook: Hook, event: StopEvent) -> PastDecision:
-    name = label(hook)
-    call = read_gate_hook(hook) if isinstance(hook, GateHook) else None
-    if isinstance(hook, CommandHook):
-        return PastDecision(name, "cannot say", NO_TREE)
-    if not isinstance(call, GateCall) or call.gate.name in WITH_EFFECTS:
-        return PastDecision(name, "cannot say", NO_MODEL if hook.asks == "model" else NOT_READY_MADE)
-    if call.gate.asks_model or call.gate.is_cached:
-        return PastDecision(name, "cannot say", NO_MODEL if call.gate.asks_model else NO_TREE)
-    context = make_context(call.gate, event, NoFiles(), FOLDER, options=call.options, env={}, environ={})
-    return as_past(name, await run_gate(call.gate, context))
-
-
-def as_past(name: str, decision: Decision) -> PastDecision:
-    match decision:
-        case Block(reason) | Halt(reason):
-            return PastDecision(name, "would block", reason or "")
-        case Fault(error, kind=kind):
-            return PastDecision(name, "would pass" if kind == "waiting" else "cannot say", error)
-        case _:
-            return PastDecision(name, "would pass")
+def _folder_of(record: Mapping[str, Any], depth: int = 3) -> str:
+    """Return the folder that a record, or an object in it, names as that of its session."""
+    own = (record.get(key) for key in ("cwd", "gitRoot"))
+    inner = (_folder_of(each, depth - 1) for each in record.values() if isinstance(each, dict) and depth)
+    folders = (each for each in chain(own, inner) if isinstance(each, str) and os.path.isabs(each))
+    return next(folders, "")

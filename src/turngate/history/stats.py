@@ -6,57 +6,38 @@ import statistics
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.core.constants import AGENT_KEEPS, STOP_EVENTS
-from turngate.core.verdict.hook_run import HookOutcome
 from turngate.history.journals import Record, hook_name, is_time
+from turngate.tracing import LABELS
 
 OVERRIDDEN = ("capped", "stalled")  # how a turn ends although a hook blocks
-NOT_ENFORCED: tuple[HookOutcome, ...] = ("failed", "timeout", "waiting")
+NOT_ENFORCED = tuple(outcome for outcome, label in LABELS.items() if label == "not_enforced")
 # What is counted of a gate. `kept`: passes because the agent said that the user wants it this way; `overridden`: turns that
 # ended although it blocked; `wrong`: blocks that a person marked.
-NUMBERS = (
-    "runs",
-    "passed",
-    "blocked",
-    "would_block",
-    "kept",
-    "not_enforced",
-    "overridden",
-    "wrong",
-    "tokens",
-)
-OF_STOPS = (
-    "stops",
-    "blocked",
-    "cached",
-    "overridden",
-)  # cached: no hook ran, because all had passed on the same files
-_COUNTED: Mapping[str, str] = {
-    **dict.fromkeys(("allow", "advise"), "passed"),
-    "block": "blocked",
-    "would_block": "would_block",
-    **dict.fromkeys(NOT_ENFORCED, "not_enforced"),
-}
+NUMBERS = tuple("runs passed blocked would_block kept not_enforced overridden wrong tokens".split())
+OF_STOPS = ("stops", "blocked", "cached", "overridden")  # cached: all had passed on the same files
 _QUARTER_S = 900
 
 Row = dict[str, Any]  # the numbers of a gate, or of all, as JSON
 
 
+@dataclass
 class GateCount:
     """What one gate has done on one day."""
 
-    def __init__(self) -> None:
-        self.numbers, self.seconds = Counter[str](), list[float]()
-        self.cost: float | None = None
+    numbers: Counter[str] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
 
     def add_run(self, record: Record) -> None:
         outcome = record.get("outcome")
         if outcome == "skipped":  # it was not meant to run, or the verdict names it
             return
         self.numbers["runs"] += 1
-        self.numbers[_COUNTED.get(str(outcome), "others")] += 1
+        self.numbers[LABELS.get(str(outcome), "others")] += 1
         if notice := record.get("notice"):
             self.numbers["kept"] += AGENT_KEEPS in str(notice)
         if isinstance(seconds := record.get("seconds"), (int, float)):
@@ -65,30 +46,15 @@ class GateCount:
             used = [spent.get("input_tokens"), spent.get("output_tokens")]
             self.numbers["tokens"] += sum(number for number in used if isinstance(number, int))
             if isinstance(cost := spent.get("cost_usd"), int | float):
-                self.cost = (self.cost or 0.0) + cost
-
-    def add(self, other: "GateCount") -> None:
-        self.numbers.update(other.numbers)
-        self.seconds += other.seconds
-        if other.cost is not None:
-            self.cost = (self.cost or 0.0) + other.cost
-
-    def row(self, gate: str) -> Row:
-        ordered = sorted(self.seconds)
-        return {
-            "gate": gate,
-            **{name: self.numbers[name] for name in NUMBERS},
-            "median_seconds": round(statistics.median(ordered), 4) if ordered else None,
-            "p95_seconds": ordered[math.ceil(0.95 * len(ordered)) - 1] if ordered else None,
-            "cost_usd": self.cost,
-        }
+                self.costs.append(cost)
 
 
+@dataclass
 class DayCount:
     """What the stops of one session have done on one day."""
 
-    def __init__(self) -> None:
-        self.numbers, self.gates = Counter[str](), defaultdict[str, GateCount](GateCount)
+    numbers: Counter[str] = field(default_factory=Counter)
+    gates: defaultdict[str, GateCount] = field(default_factory=lambda: defaultdict(GateCount))
 
 
 Days = Mapping[str, DayCount]  # by the date in local time, such as 2026-11-09
@@ -134,28 +100,46 @@ def count_days(records: Iterable[Record]) -> Days:
 
 def merge_days(counts: Sequence[Days], damaged: int = 0) -> Row:
     """Add up the days of sessions; `gates` has a row for each gate, the one that blocked most first."""
-    gates, total = defaultdict[str, GateCount](GateCount), Counter[str]()
-    weeks = defaultdict[str, defaultdict[str, Counter[str]]](lambda: defaultdict(Counter))
-    dates = list[str]()
-    for date, day in sorted(
-        (each for session in counts for each in session.items()), key=lambda each: each[0]
-    ):
+    days = [(date, day) for session in counts for date, day in session.items()]
+    dates = [date for date, day in days if day.numbers["stops"]]
+    total = Counter[str]()
+    for _, day in days:
         total.update(day.numbers)
-        dates += [date] if day.numbers["stops"] else []
-        for gate, count in day.gates.items():
-            gates[gate].add(count)
-            weeks[gate][_week_of(date)].update({name: count.numbers[name] for name in ("runs", "blocked")})
-    rows = [
-        {**count.row(gate), "weeks": {name: dict(week) for name, week in weeks[gate].items()}}
-        for gate, count in gates.items()
-    ]
+    rows = [_row(gate, dated) for gate, dated in by_gate(counts).items()]
     return {
         "sessions": sum(any(day.numbers["stops"] for day in session.values()) for session in counts),
         **{name: total[name] for name in OF_STOPS},
-        "first": dates[0] if dates else None,
-        "last": dates[-1] if dates else None,
+        "first": min(dates, default=None),
+        "last": max(dates, default=None),
         "damaged": damaged,
         "gates": sorted(rows, key=lambda row: (-row["blocked"], -row["runs"], row["gate"])),
+    }
+
+
+def by_gate(counts: Iterable[Days]) -> Mapping[str, list[tuple[str, GateCount]]]:
+    """Return what each gate did, with the dates."""
+    found = defaultdict[str, list[tuple[str, GateCount]]](list)
+    for session in counts:
+        for date, day in session.items():
+            for gate, count in day.gates.items():
+                found[gate].append((date, count))
+    return found
+
+
+def _row(gate: str, dated: Sequence[tuple[str, GateCount]]) -> Row:
+    numbers, weeks = Counter[str](), defaultdict[str, Counter[str]](Counter)
+    for date, count in sorted(dated, key=lambda each: each[0]):
+        numbers.update(count.numbers)
+        weeks[_week_of(date)].update({name: count.numbers[name] for name in ("runs", "blocked")})
+    seconds = sorted(each for _, count in dated for each in count.seconds)
+    costs = [each for _, count in dated for each in count.costs]
+    return {
+        "gate": gate,
+        **{name: numbers[name] for name in NUMBERS},
+        "median_seconds": round(statistics.median(seconds), 4) if seconds else None,
+        "p95_seconds": seconds[math.ceil(0.95 * len(seconds)) - 1] if seconds else None,
+        "cost_usd": sum(costs) if costs else None,
+        "weeks": {name: dict(week) for name, week in weeks.items()},
     }
 
 

@@ -19,7 +19,6 @@ from urllib.parse import parse_qsl
 
 from turngate.aio.threads import run_in_thread
 from turngate.errors import UsageError
-from turngate.history.sessions import History
 from turngate.serve.views import Views, page_json
 
 MAX_HEAD_BYTES = 16 * 1024
@@ -30,6 +29,7 @@ MAX_VIEWS = 4  # that are made at the same time
 POLL_S = 0.3
 READ_S = 0.5
 _DATA = '<script type="application/json" id="data">'  # what follows in the page: null
+_TEXT, _JSON = "text/plain", "application/json"
 _HEADERS = """\
 X-Content-Type-Options: nosniff
 Referrer-Policy: no-referrer
@@ -43,13 +43,14 @@ Connection: close
 def read_page() -> tuple[str, str]:
     """Return the page, and its policy: only its own style and script run, and it connects only to its server."""
     page = files("turngate.serve").joinpath("page.html").read_text(encoding="utf-8")
-    hashes = {}
+    rules = ["default-src 'none'"]
     for name in ("style", "script"):
         (text,) = re.findall(f"<{name}>(.*?)</{name}>", page, re.DOTALL)
-        hashes[name] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    rules = [f"{name}-src 'sha256-{value}'" for name, value in hashes.items()]
-    rules += ["connect-src 'self'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
-    return page, "; ".join(["default-src 'none'", *rules])
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        rules.append(f"{name}-src 'sha256-{digest}'")
+    return page, "; ".join(
+        [*rules, "connect-src 'self'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
+    )
 
 
 def make_file(views: Views) -> str:
@@ -60,19 +61,12 @@ def make_file(views: Views) -> str:
     return page.replace('<meta charset="utf-8">', meta, 1).replace(f"{_DATA}null", _DATA + data, 1)
 
 
-class _Refused(Exception):
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-
-
 class Server:
     """Serves `views`, and `version`, for which a page asks again and again: it changes when the history does."""
 
     def __init__(self, views: Views) -> None:
         self._views, self._token = views, secrets.token_urlsafe(24)
-        self._page, policy = read_page()
-        self._policy = f"{policy}; frame-ancestors 'none'"
+        self._page, self._policy = read_page()
         self._strangers = dict[asyncio.StreamWriter, None]()  # in the order in which they came
         self._slots = asyncio.Semaphore(MAX_VIEWS)
         self._hosts = tuple[str, ...]()
@@ -87,97 +81,85 @@ class Server:
             port = server.sockets[0].getsockname()[1]
             self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
             on_open(f"http://{self._hosts[0]}/#token={self._token}")
-            await self._watch()
+            while True:  # more sessions make the intervals longer
+                begun = time.monotonic()
+                await run_in_thread(self._read_some)
+                seconds = max(POLL_S, 5 * (time.monotonic() - begun))
+                await asyncio.sleep(0 if self._views.history.unread else seconds)
 
-    async def _watch(self) -> None:
-        """Read what changes; more sessions make the intervals longer."""
-        history = self._views.history
-        while True:
-            begun = time.monotonic()
-            await run_in_thread(_read_some, history)
-            await asyncio.sleep(0 if history.unread else max(POLL_S, 5 * (time.monotonic() - begun)))
+    def _read_some(self) -> None:
+        """Read for a moment what has changed, the newest first: what changes meanwhile does not wait for the rest."""
+        end = time.monotonic() + READ_S
+        for _ in self._views.history.refresh():
+            if time.monotonic() > end:
+                return
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._strangers[writer] = None
         if len(self._strangers) > MAX_STRANGERS:
             next(iter(self._strangers)).transport.abort()
         try:
-            try:
-                await self._answer(await _read_head(reader), writer)
-            except _Refused as refused:
-                await self._send(writer, refused.status, f"{refused}\n")
-        except (OSError, EOFError, TimeoutError):  # the client has left, or is too slow
-            writer.transport.abort()
-        except asyncio.CancelledError:  # the server ends; asyncio would print it as an error if it went on
+            status, kind, body = await self._answer(reader, writer)
+            data = body.encode("utf-8", "replace")
+            head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\nContent-Type: {kind}; charset=utf-8\n"
+            head += f"{_HEADERS}Content-Security-Policy: {self._policy}; frame-ancestors 'none'\n"
+            head += f"Content-Length: {len(data)}\n\n"
+            writer.write(head.replace("\n", "\r\n").encode() + data)
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await writer.drain()
+        # The client has left, or is too slow; or the server ends, which asyncio would print as an error.
+        except (OSError, EOFError, asyncio.CancelledError):
             writer.transport.abort()
         finally:
             writer.close()
             self._strangers.pop(writer, None)
 
-    async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
-        method, target, headers = _parse(head)
-        if headers.get("host") not in self._hosts:
-            raise _Refused(403, "this address is not that of the server")
-        if headers.get("origin", f"http://{headers['host']}") != f"http://{headers['host']}":
-            raise _Refused(403, "another site asks")
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> tuple[int, str, str]:
+        """Return the status, the type and the body of the answer to a request."""
+        try:
+            async with asyncio.timeout(HEAD_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return 431, _TEXT, "the request is too large\n"
+        request = _parse(head.decode("latin-1").removesuffix("\r\n\r\n"))
+        if request is None:
+            return 400, _TEXT, "this is not a request\n"
+        method, path, query, headers = request
+        if (host := headers.get("host")) not in self._hosts:
+            return 403, _TEXT, "this address is not that of the server\n"
+        if headers.get("origin", f"http://{host}") != f"http://{host}":
+            return 403, _TEXT, "another site asks\n"
         if method != "GET":
-            raise _Refused(405, "only GET")
-        path, _, text = target.partition("?")
+            return 405, _TEXT, "only GET\n"
         if path == "/":
-            return await self._send(writer, 200, self._page, "text/html")
+            return 200, "text/html", self._page
         given, wanted = headers.get("authorization", ""), f"Bearer {self._token}"
         if not secrets.compare_digest(given.encode(), wanted.encode()):
-            raise _Refused(403, "open the address that `turngate serve` printed last")
-        try:
-            query = dict(parse_qsl(text, max_num_fields=8))
-        except ValueError:
-            raise _Refused(400, "there are too many fields") from None
+            return 403, _TEXT, "open the address that `turngate serve` printed last\n"
         self._strangers.pop(writer, None)
         if path == "/version":
-            return await self._send(writer, 200, str(self._views.history.version), "application/json")
+            return 200, _JSON, str(self._views.history.version)
         try:
             async with self._slots:
                 name = path.removeprefix("/data/")
-                view = await run_in_thread(lambda: page_json(self._views.view(name, query)))
+                return 200, _JSON, await run_in_thread(lambda: page_json(self._views.view(name, query)))
         except (LookupError, ValueError):
-            raise _Refused(404, "there is no such view") from None
-        return await self._send(writer, 200, view, "application/json")
-
-    async def _send(
-        self, writer: asyncio.StreamWriter, status: int, body: str, kind: str = "text/plain"
-    ) -> None:
-        data = body.encode("utf-8", "replace")
-        lines = (
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\nContent-Type: {kind}; charset=utf-8\n{_HEADERS}"
-        )
-        head = f"{lines}Content-Security-Policy: {self._policy}\nContent-Length: {len(data)}\n\n"
-        writer.write(head.replace("\n", "\r\n").encode() + data)
-        async with asyncio.timeout(SEND_TIMEOUT_S):
-            await writer.drain()
+            return 404, _TEXT, "there is no such view\n"
 
 
-def _read_some(history: History) -> None:
-    """Read for a moment what has changed, the newest first: what changes meanwhile does not wait for the rest."""
-    end = time.monotonic() + READ_S
-    for _ in history.refresh():
-        if time.monotonic() > end:
-            return
-
-
-async def _read_head(reader: asyncio.StreamReader) -> bytes:
-    try:
-        async with asyncio.timeout(HEAD_TIMEOUT_S):
-            return await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        raise _Refused(431, "the request is too large") from None
-
-
-def _parse(head: bytes) -> tuple[str, str, dict[str, str]]:
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+def _parse(head: str) -> tuple[str, str, dict[str, str], dict[str, str]] | None:
+    """Return the method, the path, the query and the headers of a request; None if it is none."""
+    first, *lines = head.split("\r\n")
     found = re.fullmatch(r"([A-Z]+) (/[!-~]*) HTTP/1\.[01]", first)
     pairs = [line.partition(":") for line in lines]
     headers = {name.lower(): value.strip(" \t") for name, _, value in pairs}
     is_right = len(headers) == len(pairs) and all(re.fullmatch(r"[!-9;-~]+", name) for name in headers)
     if not found or not is_right:
-        raise _Refused(400, "this is not a request")
-    return found[1], found[2], headers
+        return None
+    path, _, text = found[2].partition("?")
+    try:
+        return found[1], path, dict(parse_qsl(text, max_num_fields=8)), headers
+    except ValueError:  # too many fields
+        return None

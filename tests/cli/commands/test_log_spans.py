@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.history.test_stats import TESTS, run, verdict
-from turngate.cli.commands.log.otlp import TurnSpans, log_request, trace_request
+from turngate.cli.commands.log.otlp import TurnSpans, request_body
 from turngate.history.journals import Record
 
 
@@ -132,9 +132,9 @@ def test_requests_name_the_service() -> None:
         ]
     }
     scope = {"name": "turngate"}
-    assert trace_request([{"a": 1}], "1.2") == {
+    assert request_body("traces", [{"a": 1}], "1.2") == {
         "resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": [{"a": 1}]}]}]
     }
-    assert log_request([{"a": 1}], "1.2") == {
+    assert request_body("logs", [{"a": 1}], "1.2") == {
         "resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": scope, "logRecords": [{"a": 1}]}]}]
     }

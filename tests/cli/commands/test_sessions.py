@@ -12,7 +12,7 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import turngate
 from tests.support.sessions import block_first
 from tests.support.terminal import Terminal
-from turngate.cli.commands.sessions import ListedSession, format_sessions
+from turngate.cli.commands.sessions import format_sessions
 from turngate.cli.main import main
 
 
@@ -190,7 +190,8 @@ def test_the_list_fits_the_terminal_and_its_ids_stay_unique(
 
 @pytest.mark.parametrize("changed", [2.0**62, -(2.0**62)])
 def test_a_time_out_of_range_is_shown_as_unknown(changed: float) -> None:
-    session = ListedSession("s-1", changed, 10, "codex", "/p", ("tests", "lint"), "blocked", "go", "")
+    about = {"host": "codex", "project": "/p", "gates": ("tests", "lint"), "result": "blocked"}
+    session = {"session_id": "s-1", "changed": changed, "size": 10, **about, "first": "go", "path": ""}
     assert format_sessions([session]) == [
         "CHANGED  ID   HOST   RESULT   PROJECT  GATES        ABOUT",
         "?        s-1  codex  blocked  /p       tests, lint  go",

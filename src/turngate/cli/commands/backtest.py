@@ -6,29 +6,30 @@ import json
 import multiprocessing
 import os
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
-from turngate.cli.commands.stats import TIME_HELP, seconds_of
+from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, PROJECT_HELP, Parser, add_json_option
+from turngate.cli.commands.stats import add_since_option, since_time
 from turngate.cli.console.conversation_text import counted, format_dollars, format_table, format_time
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import can_ask, confirm, has_answer
 from turngate.cli.console.signals import run_to_end
 from turngate.cli.console.streams import paint
 from turngate.cli.project import project_folder
+from turngate.core.conversation.messages import Usage
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks.kinds import GateHook, label
 from turngate.core.settings import Rule, Settings
-from turngate.core.text import closest_word, one_line, quote_name, strip_controls, truncate
+from turngate.core.text import closest_word, printable, quote_name, strip_controls, truncate
 from turngate.core.verdict.hints import GONE
-from turngate.doctor.past_stops import Estimate, ask_again, is_judge, is_local
+from turngate.doctor.past_stops import CountedModel, ask_again, judge_transcript
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
-from turngate.history.past_stops import OWN, PLACES, PastSession, PastStop, find_transcripts, judge_transcript
+from turngate.history.past_stops import OWN, PLACES, PastDecision, PastSession, PastStop, find_transcripts
+from turngate.models.known_models import known_model
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import load_extra
 from turngate.state.paths import state_folder
@@ -36,17 +37,17 @@ from turngate.trust.load import load_reviewed, with_running_gates_held
 
 MAX_SHOWN_CHARS = 160
 NOT_CONFIGURED = "python"  # the source of a gate that is only named
+ANSWER_TOKENS = 200  # of a judge, as a guess
 PARALLEL_FROM = 20  # transcripts: fewer are read in this process
 
 
 def declare(parser: Parser) -> None:
     parser.description = """\
 Ask gates about the stops of earlier conversations in Claude Code, Codex, Gemini CLI, Qwen Code, Copilot CLI and
-`turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or "cannot say", for example when it
-needs the files as they were then. Each block is shown with the agent's last words and the user's reply. Where the files of a
-stop are recorded (`recordTrees`), the project's approved gates run on them, in a temporary copy; otherwise no command is
-run. A model is asked only with --judges. A block would have changed everything after it: this shows what a gate
-would have answered, not what would have happened next."""
+`turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or "cannot say".
+Each block is shown with the agent's last words and the user's reply. Where the files of a stop are recorded
+(`recordTrees`), the project's approved gates run on them, in a temporary copy; otherwise no command is run. A block
+would have changed everything after it: this shows what a gate would have answered, not what would have happened."""
     parser.epilog = f"""\
 Examples:
   turngate backtest                       this project's gates, at its stops of the last 30 days
@@ -61,23 +62,19 @@ Exit codes:
   64  wrong usage
   {EXIT_ERRORS_AND_SIGNALS}"""
     add = parser.add_argument
-    names = "ready-made gates, or ids of the project's hooks (default: all of the project's hooks)"
-    add("gates", nargs="*", metavar="GATE", help=names)
+    add("gates", nargs="*", metavar="GATE", help="ready-made gates, or ids of hooks (default: all hooks)")
     add("--settings", metavar="S", help="ask the hooks of these settings instead: a file, or JSON")
     add("--against", metavar="S", help="compare with the hooks of other settings: a file, or JSON")
-    programs = "only transcripts of this program; may be repeated"
-    add("--host", action="append", choices=[*PLACES, OWN], help=programs)
-    add("--since", metavar="TIME", default="30d", help=TIME_HELP)
-    add("--project", metavar="DIR", help="the project's folder (default: the nearest one with settings)")
+    add("--host", action="append", choices=[*PLACES, OWN], help="only this program; may be repeated")
+    add_since_option(parser)
+    add("--project", metavar="DIR", help=PROJECT_HELP)
     add(
         "--all",
         action="store_true",
-        help="transcripts of all folders (those of Gemini CLI do not say which folder they belong to)",
+        help="all folders; Gemini CLI does not say to which one a transcript belongs",
     )
-    files = "these files instead of those in the programs' own folders"
-    add("--transcripts", nargs="+", metavar="FILE", help=files)
-    asked = "also ask models, once you have seen the number of tokens and the price"
-    add("--judges", action="store_true", help=asked)
+    add("--transcripts", nargs="+", metavar="FILE", help="these files instead of those of the programs")
+    add("--judges", action="store_true", help="also ask models, once you have seen the tokens and the price")
     add("--yes", action="store_true", help="with --judges: do not ask for confirmation")
     add_json_option(parser)
 
@@ -87,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     settings = with_running_gates_held(load_reviewed(project, dialect="turngate"))
     asked = [_rules(options.gates, options.settings, settings)]
     asked += [_rules((), options.against, settings)] if options.against else []
-    given, since = options.transcripts, time.time() - seconds_of(options.since)
+    given, since = options.transcripts, since_time(options.since)
     places = os.path.expanduser("~"), state_folder(), options.host or ()
     files = [(path, "") for path in given] if given else find_transcripts(*places, since)
     wanted = None if given or options.all else os.path.realpath(project)
@@ -95,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     asked_again = run_to_end(_ask_again(found, asked, settings, options), "; no gate is left running")
     pairs = list(zip(*asked_again, strict=True))
     if options.json:
-        print(json.dumps([_as_json(*each) for each in pairs], indent=2))
+        print(json.dumps([_as_json(*each) for each in pairs], indent=2, default=vars))
     else:
         print("\n".join(_report(pairs, list(dict.fromkeys(label(rule.hook) for rule in asked[0])))))
     return 0
@@ -109,55 +106,48 @@ async def _ask_again(
 ) -> list[list[PastSession]]:
     """Ask the gates that need files where these are recorded, and with --judges models, if the user agrees to the price."""
     judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
-    estimate = Estimate(judges)
+    questions, tokens = Counter[str](), Counter[str]()
     for place, rules in enumerate(asked):
         configured = [rule for rule in rules if rule.source != NOT_CONFIGURED]
         with show_if_slow("running gates on recorded files"):
-            found[place] = await ask_again(found[place], configured, settings, is_local)
+            found[place] = await ask_again(found[place], configured, settings)
         if options.judges:
-            await ask_again(found[place], rules, settings, is_judge, estimate)
-    if options.judges and _agrees(estimate, options):
+            counted_model = lambda name: CountedModel(judges(name), questions, tokens)  # noqa: E731
+            await ask_again(found[place], rules, settings, counted_model)
+    for model, number in questions.items():
+        provider, _, name = model.partition(":")
+        usage = Usage(input_tokens=tokens[model], output_tokens=ANSWER_TOKENS * number)
+        cost = known_model(provider, name).cost(usage)
+        price = "of unknown price" if cost is None else f"about {format_dollars(cost)}"
+        about = f"{counted(number, 'question')} to {model}, about {tokens[model]:,} tokens, {price}"
+        print(about, file=sys.stderr)
+    can_confirm = not options.json and (can_ask() or has_answer())
+    if questions and (options.yes or (can_confirm and confirm("Ask?"))):
         with show_if_slow("asking models"):
             for place, rules in enumerate(asked):
-                found[place] = await ask_again(found[place], rules, settings, is_judge, judges)
+                found[place] = await ask_again(found[place], rules, settings, judges)
+    elif questions:
+        print("no model was asked; --yes asks", file=sys.stderr)
     await judges.close()
     return found
-
-
-def _agrees(estimate: Estimate, options: argparse.Namespace) -> bool:
-    """Print what the models would be asked and the price, and return whether the user agrees."""
-    for model, number in estimate.questions.items():
-        cost = estimate.cost(model)
-        price = "of unknown price" if cost is None else f"about {format_dollars(cost)}"
-        about = f"{counted(number, 'question')} to {model}"
-        print(f"{about}, about {estimate.tokens[model]:,} tokens, {price}", file=sys.stderr)
-    is_agreed = options.yes or (not options.json and (can_ask() or has_answer()) and confirm("Ask?"))
-    if estimate.questions and not is_agreed:
-        print("no model was asked; --yes asks", file=sys.stderr)
-    return bool(estimate.questions) and is_agreed
 
 
 def _rules(names: Sequence[str], extra: str | None, settings: Settings) -> list[Rule]:
     """Return the hooks of these names, or all Stop hooks of the settings; `extra`: those of a file, or of JSON."""
     rules = settings.rules if extra is None else load_extra(extra, DIALECTS["turngate"]).rules
     configured = {label(rule.hook): rule for rule in rules if rule.event == "Stop" and rule.pending != GONE}
-    found = [configured.get(name) or _ready_made(name, configured) for name in names] or list(
-        configured.values()
-    )
-    if not found:
+    ready_made = {name: Rule("Stop", GateHook(name), source=NOT_CONFIGURED) for name in sorted(GATES)}
+    known = {**configured, **{name: rule for name, rule in ready_made.items() if name not in configured}}
+    for name in names:
+        if name not in known:
+            meant = closest_word(name, tuple(known))
+            hint = f"did you mean {meant}?" if meant else f"the gates are {', '.join(known)}"
+            raise UsageError(f"there is no gate {name}; {hint}")
+    if not names and not configured:
         raise UsageError(
             "no Stop hook is configured; name ready-made gates, such as `turngate backtest evidence`"
         )
-    return found
-
-
-def _ready_made(name: str, configured: Iterable[str]) -> Rule:
-    if name not in GATES:
-        known = (*configured, *sorted(set(GATES) - set(configured)))
-        meant = closest_word(name, known)
-        hint = f"did you mean {meant}?" if meant else f"the gates are {', '.join(known)}"
-        raise UsageError(f"there is no gate {name}; {hint}")
-    return Rule("Stop", GateHook(name), source=NOT_CONFIGURED)
+    return [known[name] for name in names or configured]
 
 
 def _read(
@@ -179,49 +169,45 @@ def _read(
 
 
 def _as_json(session: PastSession, *others: PastSession) -> dict[str, Any]:
-    stops = []
-    for number, stop in enumerate(session.stops):
-        decisions, *before = (
-            [each._asdict() for each in one.stops[number].decisions] for one in (session, *others)
-        )
-        stops.append({**vars(stop), "decisions": decisions, **({"against": before[0]} if before else {})})
+    stops = [vars(stop) for stop in session.stops]
+    for other in others:
+        both = zip(stops, other.stops, strict=True)
+        stops = [{**stop, "against": before.decisions} for stop, before in both]
     return {**vars(session), "stops": stops}
-
-
-# The text
 
 
 def _report(pairs: Sequence[tuple[PastSession, ...]], names: Sequence[str]) -> Iterator[str]:
     """Yield the lines. Each session comes alone, or with what it is compared with."""
-    yield from (
-        paint(f"! {strip_controls(each.path)}: {each.error}", "notice") for each, *_ in pairs if each.error
-    )
-    counts, why = Counter[str | tuple[str, str]](), dict[str, str]()
+    errors = (f"! {strip_controls(each.path)}: {each.error}" for each, *_ in pairs if each.error)
+    yield from (paint(error, "notice") for error in errors)
+    counts, why = Counter[tuple[str, str]](), dict[str, str]()
     for session, *others in pairs:
-        counts["conversations"] += bool(session.stops)
         for number, stop in enumerate(session.stops):
-            counts["stops"] += 1
             counts.update((each.gate, each.outcome) for each in stop.decisions)
             why |= {each.gate: each.reason for each in stop.decisions if each.outcome == "cannot say"}
-            before = others[0].stops[number] if others else None
-            yield from _blocks(session, stop, before, "newly blocked" if before else "would block")
-            if before:
-                yield from _blocks(session, before, stop, "no longer blocked")
-    if not counts["stops"]:
+            for other in others:
+                yield from _blocks(session, stop, other.stops[number].decisions, "newly blocked")
+                yield from _blocks(session, other.stops[number], stop.decisions, "no longer blocked")
+            if not others:
+                yield from _blocks(session, stop, (), "would block")
+    stops = sum(len(session.stops) for session, *_ in pairs)
+    if not stops:
         yield "no stops were found; --all looks in all folders, --since further back, and --transcripts names files"
         return
-    yield paint(
-        f"{counted(counts['stops'], 'stop')} in {counted(counts['conversations'], 'conversation')}", "bold"
-    )
+    conversations = counted(sum(bool(session.stops) for session, *_ in pairs), "conversation")
+    yield paint(f"{counted(stops, 'stop')} in {conversations}", "bold")
     outcomes = ("would block", "would pass", "cannot say")
     numbers = [(each.upper(), [str(counts[name, each]) for name in names]) for each in outcomes]
-    for number, line in enumerate(format_table([("GATE", names), *numbers])):
-        yield f"{line}  {why.get(names[number - 1], '') if number else ''}".rstrip()
+    first, *rows = format_table([("GATE", names), *numbers])
+    yield first
+    yield from (f"{row}  {why.get(name, '')}".rstrip() for name, row in zip(names, rows, strict=True))
 
 
-def _blocks(session: PastSession, stop: PastStop, other: PastStop | None, heading: str) -> Iterator[str]:
-    """Yield each block that the other settings do not have, with the words around it."""
-    blocked = {each.gate for each in (other.decisions if other else ()) if each.outcome == "would block"}
+def _blocks(
+    session: PastSession, stop: PastStop, others: Sequence[PastDecision], heading: str
+) -> Iterator[str]:
+    """Yield each block that is not among the other decisions, with the words around it."""
+    blocked = {each.gate for each in others if each.outcome == "would block"}
     for each in stop.decisions:
         if each.outcome != "would block" or each.gate in blocked:
             continue
@@ -230,5 +216,5 @@ def _blocks(session: PastSession, stop: PastStop, other: PastStop | None, headin
         yield paint(f"{when}  {session.host}  {place}: {heading} by {quote_name(each.gate)}", "bold")
         for name, text in (("agent", stop.answer), ("reason", each.reason), ("user, next", stop.reply)):
             if text:
-                yield f"  {name + ':':<11} {truncate(one_line(strip_controls(text)), MAX_SHOWN_CHARS)}"
+                yield f"  {name + ':':<11} {truncate(printable(text), MAX_SHOWN_CHARS)}"
         yield ""

@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from typing import Any
@@ -44,11 +43,10 @@ NO_JUDGE = "a goal needs --proof CMD, or a model that judges it, such as `turnga
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Set a goal for one session: its agent may not stop until the goal is met. A command proves that it is met
-(--proof), or a model judges the conversation. A goal applies in `turngate run` and in every program that
-runs `turngate hook`. Its blocks count toward the limit of continuations, like those of any gate. It is
-cleared when it is met, when you run `turngate goal clear`, or when you write "forget the goal" in the
-conversation. Without arguments, show what is set. Only a person can set, pause or clear a goal."""
+Set a goal for one session, in `turngate run` or in a program that runs `turngate hook`: its agent may not stop until a
+command proves that the goal is met (--proof), or a model that judges the conversation says so. Its blocks count toward
+the limit of continuations. The goal is cleared when it is met, when you run `turngate goal clear`, or when you write
+"forget the goal" in the conversation. Only a person can set, pause or clear a goal."""
     parser.epilog = f"""\
 Examples:
   turngate goal "all tests pass" --proof "pytest -q"     for the session here, or the next one
@@ -63,10 +61,10 @@ Exit codes:
   {EXIT_USAGE}, or started by a hook or an agent: only a person can decide
   {EXIT_ERRORS}"""
     add = parser.add_argument
-    session = "the session: the beginning of its id, or `next` for the next one here"
     add("words", nargs="*", metavar="GOAL", help=f"the goal, in quotation marks; or {', '.join(ACTIONS)}")
     add("--proof", metavar="CMD", help="the command that proves the goal: it is met when the command passes")
-    add("--for", dest="session", metavar="SESSION", help=f"{session} (default: the active one)")
+    session = "the beginning of the id of its session, or `next` (default: the active one)"
+    add("--for", dest="session", metavar="SESSION", help=session)
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add_json_option(parser)
 
@@ -87,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.words and action is None:
         lines = _set(options, project, state)
     elif action in (None, "status"):
-        lines = [line for goal in goals for line in _format(goal, state)]
+        lines = [line for goal in goals for line in _format(_json(goal, state))]
     elif len(goals) > 1:
         listed = "".join(f"\n  {goal.session or NEXT}  {goal.text}" for goal in goals)
         raise UsageError(f"{len(goals)} sessions have a goal; name one with --for{listed}")
@@ -120,24 +118,23 @@ def run_in_conversation(text: str, session: str, project: str) -> str:
 
 
 def _set(options: argparse.Namespace, project: str, state: str) -> list[str]:
-    text, proof = _clean(" ".join(options.words), "the goal"), options.proof
-    if proof is not None:
-        _clean(proof, "--proof")
-    elif meant := None if " " in text else closest_word(text, tuple(ACTIONS)):
+    text, proof = " ".join(options.words), options.proof
+    for name, given in (("the goal", text), *((("--proof", proof),) if proof is not None else ())):
+        if len(given) > MAX_GOAL_CHARS or not printable(given):
+            raise UsageError(f"{name} has {len(given):,} characters, expected 1 to {MAX_GOAL_CHARS:,}")
+    session, seen = options.session, "this one"
+    if meant := None if proof is not None or " " in text.strip() else closest_word(text, tuple(ACTIONS)):
         raise UsageError(f"a goal of one word needs --proof; did you mean `turngate goal {meant}`?")
-    elif "is_in_session" not in options:
-        _check_judge(project)
-    if "is_in_session" in options:
-        session, seen = options.session, "this one"
-    else:
+    if "is_in_session" not in options:
+        if proof is None:
+            _check_judge(project)
         session, seen = _choose_session(options.session, project)
-    goal = set_goal(state, project, session, text, proof, _definition_of(proof, project, state))
+    goal = set_goal(state, project, session, _shown(text), proof, _definition_of(proof, project, state))
     if goal is None:
         raise UsageError(f"the goal cannot be stored in {state}; set TURNGATE_STATE to another folder")
-    whose = (
-        f"session {session} ({seen})" if session else f"the next session in {project} that starts or stops"
-    )
-    return [f"goal set for {whose}", *_describe(goal)]
+    next_one = f"the next session in {project} that starts or stops"
+    whose = f"session {session} ({seen})" if session else next_one
+    return [f"goal set for {whose}", *_format(_json(goal, state))[1:3]]
 
 
 def _definition_of(proof: str | None, project: str, state: str) -> dict[str, str] | None:
@@ -156,14 +153,8 @@ def _definition_of(proof: str | None, project: str, state: str) -> dict[str, str
     return None
 
 
-def _clean(text: str, name: str) -> str:
-    """Return a text on one line, in which the secrets of the environment are hidden. Raises UsageError."""
-    if len(text) > MAX_GOAL_CHARS or not printable(text):
-        raise UsageError(f"{name} has {len(text):,} characters, expected 1 to {MAX_GOAL_CHARS:,}")
-    return _shown(text)
-
-
 def _shown(text: str) -> str:
+    """Return a text on one line, in which the secrets of the environment are hidden."""
     redactor = make_redactor(secret_values(os.environ))
     return printable(redactor.text(text) if redactor else text)
 
@@ -183,11 +174,11 @@ def _check_judge(project: str) -> None:
 def _choose_session(given: str | None, project: str) -> tuple[str | None, str]:
     """Return the session of a new goal and when it was seen; None: the next one. Raises UsageError."""
     if given == NEXT:
-        return None, "not seen yet"
-    sessions = load_history(None if given else project).newest_first()
-    since = time.time() - RECENT_S
-    active = (each for each in sessions if given or (each.last > since and not _has_ended(each.folder)))
-    known = {each.id: f"last stop at {format_time(each.last)}" for each in active}
+        return None, ""
+    since, known = time.time() - RECENT_S, dict[str, str]()
+    for each in load_history(None if given else project).newest_first():
+        if given or (each.last > since and not _has_ended(each.id)):
+            known[each.id] = f"last stop at {format_time(each.last)}"
     if given:
         found = find_session(given, known)
         if found is None and len(given) < MIN_NEW_ID_CHARS:
@@ -201,10 +192,10 @@ def _choose_session(given: str | None, project: str) -> tuple[str | None, str]:
     return next(iter(known.items()), (None, ""))
 
 
-def _has_ended(folder: str) -> bool:
+def _has_ended(session: str) -> bool:
     """Return whether the process of a session of `turngate run` is gone, which its lock file names."""
     try:
-        with open(os.path.join(folder, "lock"), encoding="ascii") as file:
+        with open(os.path.join(session_folder(state_folder(), session), "lock"), encoding="ascii") as file:
             os.kill(int(file.read(20)), 0)
     except (OSError, ValueError) as error:
         return not isinstance(error, FileNotFoundError)
@@ -216,11 +207,8 @@ def _chosen(given: str | None, project: str, state: str, *, is_whole: bool = Fal
     goals = read_goals(state)
     if given is None or given == NEXT:
         return [each for each in goals if each.project in (project, "") and None in (given, each.session)]
-    return [
-        each
-        for each in goals
-        if each.session == given or (not is_whole and (each.session or "").startswith(given))
-    ]
+    own = [each for each in goals if each.session == given]
+    return own if is_whole else [each for each in goals if (each.session or "").startswith(given)]
 
 
 # What is shown
@@ -236,17 +224,14 @@ def goal_line(facts: dict[str, Any]) -> str:
     return f"{facts['status']} since {format_time(facts['since'])}, {whose}, {asked}"
 
 
-def _format(goal: Goal, state: str) -> Iterator[str]:
-    facts = _json(goal, state)
-    yield goal_line(facts)
-    yield from _describe(goal)
+def _format(facts: dict[str, Any]) -> list[str]:
+    text = facts["goal"] or "its file cannot be read; clear it, or set it again"
+    proof = f"proof: {facts['proof']}" if facts["proof"] else "a model judges it"
+    lines = [goal_line(facts), f"  {text}", f"  {proof}"]
     if facts["last_result"]:
-        yield f"  last: {outcome_label(facts['last_result'])} {first_line(facts['last_reason'] or '')}".rstrip()
-
-
-def _describe(goal: Goal) -> Iterable[str]:
-    proof = f"proof: {_shown(goal.proof)}" if goal.proof else "a model judges it"
-    return f"  {goal.text or 'its file cannot be read; clear it, or set it again'}", f"  {proof}"
+        result = f"{outcome_label(facts['last_result'])} {first_line(facts['last_reason'] or '')}"
+        lines.append(f"  last: {result}".rstrip())
+    return lines
 
 
 def _json(goal: Goal, state: str) -> dict[str, Any]:

@@ -8,16 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
-from turngate.cli.console.conversation_text import counted, format_time, label_style
+from turngate.cli.console.conversation_text import counted, format_time, label_style, outcome_label
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_to_end
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.recorded_sessions import find_session
 from turngate.core.hooks.kinds import label
-from turngate.core.settings import Rule, Settings
-from turngate.core.text import one_line, strip_controls, truncate
-from turngate.core.verdict.hook_run import OUTCOME_LABELS, HookRun, outcome, run_message
+from turngate.core.text import printable, strip_controls, truncate
+from turngate.core.verdict.hook_run import HookRun, outcome, run_message
 from turngate.doctor.past_stops import ReplayCopy, is_local
 from turngate.doctor.proof.project_copy import copy_project
 from turngate.errors import UsageError
@@ -27,15 +26,16 @@ from turngate.state.paths import session_folder, state_folder
 from turngate.trust.load import load_reviewed, with_running_gates_held
 
 MAX_REASON_CHARS = 200
+ANSWERS = {"allow", "block", "advise", "halt", "would_block"}
 NOT_RECORDED = '`"recordTrees": true` in your own settings records the files of each stop'
 
 
 def declare(parser: Parser) -> None:
     parser.description = f"""\
-Check an earlier stop again. The project's files are checked out into a temporary copy as they were at that
-stop, and the gates run there as they are configured and approved now. The report says whether each gate
-gives the same answer as before. A gate that asks a model or acts outside the project runs only if you name
-it. The files of a stop are kept for {KEPT_DAYS} days, if `recordTrees` was true in your own settings."""
+Check an earlier stop again: in a temporary copy with the project's files as they were at that stop, the gates run as
+they are configured and approved now. The report says whether each gives the same answer as before. A gate that asks a
+model or acts outside the project runs only if you name it. Files are kept for {KEPT_DAYS} days, if `recordTrees` was
+true in your own settings."""
     parser.epilog = f"""\
 Examples:
   turngate replay 3fa9            the stops of this session whose files are recorded
@@ -52,8 +52,7 @@ Exit codes:
     add("session", metavar="SESSION", help="the beginning of the id of a session, as in `turngate log`")
     add("number", nargs="?", type=int, metavar="N", help="the number of the stop (default: list them)")
     add("gates", nargs="*", metavar="GATE", help="only these gates, by name or id")
-    checkout = "copy this checkout of the repository (default: where the agent stopped)"
-    add("--project", metavar="DIR", help=checkout)
+    add("--project", metavar="DIR", help="copy this checkout (default: where the agent stopped)")
     add_json_option(parser)
 
 
@@ -67,69 +66,51 @@ def run(options: argparse.Namespace) -> int:
     stops = recorded_stops(read_journal(session_folder(state, session)).records)
     if options.number is None:
         return _list(session, stops, as_json=options.json)
-    stop = stops.get(options.number)
+    stop, what = stops.get(options.number), f"stop {options.number} of session {session}"
     if stop is None:
         known = f"there are {', '.join(map(str, stops))}" if stops else NOT_RECORDED
-        raise UsageError(
-            f"the files of stop {options.number} of session {session} were not recorded; {known}"
-        )
-    project = os.path.abspath(options.project or stop["project"])
-    what = f"stop {options.number} of session {session}"
+        raise UsageError(f"the files of {what} were not recorded; {known}")
+    project, then = os.path.abspath(options.project or stop["project"]), stop["tree"]["outcomes"]
     try:
         runs, left_out = _replay(stop, project, options.gates)
-    except NoTree as error:
-        print(f"the files of {what} cannot be checked out: {error}", file=sys.stderr)
+    except (NoTree, OSError) as error:
+        why = (
+            error if isinstance(error, NoTree) else f"the project cannot be copied: {error.strerror or error}"
+        )
+        print(f"the files of {what} cannot be checked out: {why}", file=sys.stderr)
         return EXIT_NOT_ENFORCED
-    then = stop["tree"]["outcomes"]
-    gates = [_compare(run, then) for run in runs]
-    others = [] if options.gates else [name for name in then if name not in {each["gate"] for each in gates}]
+    gates = []
+    for run in runs:
+        name, now = label(run.rule.hook), outcome(run)
+        is_same = then[name] == now if then.get(name) else None
+        answers = {"then": then.get(name), "now": now, "is_same": is_same}
+        gates.append({"gate": name, **answers, "reason": run_message(run)})
     if options.json:
-        about = {"session": session, "stop": options.number, **_about(stop)}
-        print(json.dumps({**about, "project": project, "gates": gates, "left_out": left_out}, indent=2))
+        about = {"session": session, "stop": options.number, **_about(stop), "project": project}
+        print(json.dumps({**about, "gates": gates, "left_out": left_out}, indent=2))
     else:
         print(paint(f"{what}, {format_time(stop['time'])}, in a copy of {strip_controls(project)}", "bold"))
+        asked = [each["gate"] for each in gates]
+        others = [] if options.gates else [name for name in then if name not in asked]
         print("\n".join(_report(gates, left_out, others)))
-    differ = [gate["now"] for gate in gates if gate["is_same"] is False]
+    differ = {gate["now"] for gate in gates if gate["is_same"] is False}
     if not differ:
         return EXIT_ALLOWED
-    return EXIT_PROBLEMS if {*differ} <= {*_ANSWERS} else EXIT_NOT_ENFORCED
-
-
-_ANSWERS = ("allow", "block", "advise", "halt", "would_block")
+    return EXIT_PROBLEMS if differ <= ANSWERS else EXIT_NOT_ENFORCED
 
 
 def _replay(stop: Record, project: str, names: Sequence[str]) -> tuple[tuple[HookRun, ...], tuple[str, ...]]:
-    """Run the gates in a copy, which is removed in every case. Raises NoTree."""
+    """Run the gates with these names, or all that act only in the project, in a copy, which is removed in every case."""
     if not os.path.isdir(project):
         raise NoTree(f"there is no folder {project}; --project names another checkout of its repository")
-    settings = with_running_gates_held(load_reviewed(project, dialect="turngate"))
-    rules = _choose(settings, stop["event"], names)
-    try:
-        with show_if_slow("running the gates in a copy of the project"), copy_project(project) as copy:
-            work = ReplayCopy(project, copy, settings).ask(stop, rules)
-            return run_to_end(work, "; the copy of the project is removed")
-    except OSError as error:
-        raise NoTree(f"the project cannot be copied: {error.strerror or error}") from error
-
-
-def _choose(settings: Settings, event: str, names: Sequence[str]) -> list[Rule]:
-    """Return the hooks of the event with these names, or all that act only in the project."""
+    settings, event = with_running_gates_held(load_reviewed(project, dialect="turngate")), stop["event"]
     known = {label(rule.hook): rule for rule in settings.rules if rule.event == event}
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"there is no gate {unknown[0]} at {event}; there are: {', '.join(known) or 'none'}")
-    return [known[name] for name in names] or [rule for rule in known.values() if is_local(rule.hook)]
-
-
-def _compare(run: HookRun, outcomes: dict[str, str]) -> dict[str, Any]:
-    name, now = label(run.rule.hook), outcome(run)
-    then = outcomes.get(name)
-    return {
-        "gate": name,
-        "then": then,
-        "now": now,
-        "is_same": None if then is None else then == now,
-        "reason": run_message(run),
-    }
+    rules = [known[name] for name in names] or [rule for rule in known.values() if is_local(rule.hook)]
+    with show_if_slow("running the gates in a copy of the project"), copy_project(project) as copy:
+        work = ReplayCopy(project, copy, settings).ask(stop, rules)
+        return run_to_end(work, "; the copy of the project is removed")
 
 
 def _about(stop: Record) -> dict[str, Any]:
@@ -150,17 +131,17 @@ def _list(session: str, stops: dict[int, Record], *, as_json: bool) -> int:
 
 
 def _label(name: str | None) -> str:
-    return str(OUTCOME_LABELS.get(name, name)) if name else "not asked"  # type: ignore[call-overload] # of a later version
+    return outcome_label(name) if name else "not asked"
 
 
-def _report(gates: Sequence[dict[str, Any]], left_out: Iterable[str], others: Sequence[str]) -> Iterator[str]:
+def _report(gates: Sequence[dict[str, Any]], left_out: Iterable[str], others: Iterable[str]) -> Iterator[str]:
     width = max((len(gate["gate"]) for gate in gates), default=0)
     for gate in gates:
-        then, now = _label(gate["then"]), _label(gate["now"])
-        mark = "  differs" if gate["is_same"] is False else ""
-        yield f"{strip_controls(gate['gate']):<{width}}  {then:<13}  {paint(now, label_style(now))}{mark}"
+        now, mark = _label(gate["now"]), "  differs" if gate["is_same"] is False else ""
+        line = f"{strip_controls(gate['gate']):<{width}}  {_label(gate['then']):<13}"
+        yield f"{line}  {paint(now, label_style(now))}{mark}"
         if gate["reason"] and gate["is_same"] is not True:
-            yield f"  {truncate(one_line(strip_controls(gate['reason'])), MAX_REASON_CHARS)}"
+            yield f"  {truncate(printable(gate['reason']), MAX_REASON_CHARS)}"
     yield from (f"left out, because it leads out of the copy: {strip_controls(link)}" for link in left_out)
     compared = [gate["is_same"] for gate in gates if gate["is_same"] is not None]
     differ = compared.count(False)

@@ -7,8 +7,8 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from turngate._frozen_dataclass import frozen
 from turngate.agent.session_store import list_sessions, prune_sessions
 from turngate.cli.arguments import EXIT_ERRORS, LISTED_PROJECT_HINT, Parser, add_json_option
 from turngate.cli.console.conversation_text import counted, format_table, format_time
@@ -77,45 +77,28 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-@frozen
-class ListedSession:
-    """A conversation of `turngate run`, or a session of another program, of which there is only a journal."""
-
-    session_id: str
-    changed: float
-    size: int
-    host: str
-    project: str
-    gates: tuple[str, ...]
-    result: str  # of its last stop
-    first: str  # the start of the user's first message, or of the agent's last answer
-    path: str  # of the conversation; "": there is none
+Row = dict[str, Any]
 
 
-def _read_all() -> list[ListedSession]:
-    """Return the sessions of all programs, the newest first."""
-    history = load_history()
+def _read_all() -> list[Row]:
+    """Return the sessions of all programs, the newest first; `path`: of a conversation of `turngate run`, or ""."""
+    found = dict[str, Row]()
+    for seen in load_history().newest_first():
+        about = {"host": seen.host, "project": seen.project, "gates": seen.gates, "first": seen.title}
+        result = seen.results[-1] if seen.results else ""
+        found[seen.id] = {"session_id": seen.id, "changed": seen.last, "size": 0, **about, "result": result}
     with show_if_slow("reading the sessions"):
-        own = {each.session_id: each for each in list_sessions(state_folder())}
-    found = []
-    for name in {**own, **history.sessions}:
-        each, seen = own.get(name), history.sessions.get(name)
-        gates, result = (seen.gates, seen.results[-1] if seen.results else "") if seen else ((), "")
-        if each:
-            about = (each.changed, each.size, OWN_HOST, each.project, gates, result, each.first, each.path)
-            found.append(ListedSession(name, *about))
-        elif seen:
-            found.append(
-                ListedSession(name, seen.last, 0, seen.host, seen.project, gates, result, seen.title, "")
-            )
-    return sorted(found, key=lambda session: -session.changed)
+        for each in list_sessions(state_folder()):
+            known = {"gates": (), "result": "", **found.get(each.session_id, {})}
+            found[each.session_id] = {**known, **vars(each), "host": OWN_HOST}
+    return sorted(({"path": "", **row} for row in found.values()), key=lambda row: -row["changed"])
 
 
 def _list(project: str | None, *, as_json: bool) -> None:
     folder = recorded_project(project) if project else None
-    sessions = [session for session in _read_all() if folder in (None, session.project)]
+    sessions = [session for session in _read_all() if folder in (None, session["project"])]
     if as_json:
-        print(json.dumps([vars(session) for session in sessions], indent=2))
+        print(json.dumps(sessions, indent=2))
     elif sessions:
         print("\n".join(format_sessions(sessions)))
     else:
@@ -123,38 +106,34 @@ def _list(project: str | None, *, as_json: bool) -> None:
         print(f"there are no sessions{where} yet; `turngate run` starts one")
 
 
-def format_sessions(sessions: Sequence[ListedSession]) -> list[str]:
+def format_sessions(sessions: Sequence[Row]) -> list[str]:
     """Return the lines of the table, in a terminal with ids and cells so short that each row is one line."""
     lines = list(_table(sessions, MAX_CELL_CHARS, MAX_CELL_CHARS))
     if not sys.stdout.isatty():
         return lines
-    columns, ids = shutil.get_terminal_size().columns, {session.session_id for session in sessions}
-    unique = next(
-        n
-        for n in range(MIN_ID_CHARS, MAX_CELL_CHARS)
-        if n >= MAX_ID_CHARS or len({each[:n] for each in ids}) == len(ids)
-    )
+    columns, ids = shutil.get_terminal_size().columns, {session["session_id"] for session in sessions}
+    lengths = range(MIN_ID_CHARS, MAX_ID_CHARS)
+    unique = next((n for n in lengths if len({each[:n] for each in ids}) == len(ids)), MAX_ID_CHARS)
     for limit in CELL_CHARS:
         if max(map(len, lines)) > columns:
             lines = list(_table(sessions, unique, limit))
     return [truncate(line, columns) for line in lines]
 
 
-def _table(sessions: Sequence[ListedSession], id_chars: int, cell_chars: int) -> Iterator[str]:
+def _table(sessions: Sequence[Row], id_chars: int, cell_chars: int) -> Iterator[str]:
     home, projects = os.path.expanduser("~"), list[str]()
     for each in sessions:
-        path = each.project
-        is_below = path == home or path.startswith(f"{home}{os.sep}")
-        text = printable("~" + path[len(home) :] if is_below else path)
+        is_below = f"{each['project']}/".startswith(f"{home}/")
+        text = printable("~" + each["project"][len(home) :] if is_below else each["project"])
         projects.append(text if len(text) <= cell_chars else "…" + text[len(text) - cell_chars + 1 :])
     columns = [
-        ("CHANGED", [format_time(each.changed, "%Y-%m-%d %H:%M") for each in sessions]),
-        ("ID", [each.session_id[:id_chars] for each in sessions]),
-        ("HOST", [each.host for each in sessions]),
-        ("RESULT", [each.result for each in sessions]),
+        ("CHANGED", [format_time(each["changed"], "%Y-%m-%d %H:%M") for each in sessions]),
+        ("ID", [each["session_id"][:id_chars] for each in sessions]),
+        ("HOST", [each["host"] for each in sessions]),
+        ("RESULT", [each["result"] for each in sessions]),
         ("PROJECT", projects),
-        ("GATES", [truncate(printable(", ".join(each.gates)), cell_chars) for each in sessions]),
-        ("ABOUT", [truncate(printable(each.first), cell_chars) for each in sessions]),
+        ("GATES", [truncate(printable(", ".join(each["gates"])), cell_chars) for each in sessions]),
+        ("ABOUT", [truncate(printable(each["first"]), cell_chars) for each in sessions]),
     ]
     return format_table([column for column in columns if any(column[1])], left=len(columns))
 
@@ -177,7 +156,7 @@ def _prune(days: float | None) -> None:
 def _show(session_id: str | None) -> None:
     if not session_id:
         raise UsageError("which session? `turngate sessions show ID`; `turngate sessions` lists them")
-    paths = {session.session_id: session.path for session in _read_all()}
+    paths = {session["session_id"]: session["path"] for session in _read_all()}
     found = find_session(session_id, paths)
     if found and not paths[found]:
         raise UsageError(

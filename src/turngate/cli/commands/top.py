@@ -13,8 +13,9 @@ import tty
 from collections.abc import Iterator
 from typing import Any
 
-from turngate.cli.arguments import EXIT_ERRORS, Parser, add_json_option
-from turngate.cli.console.conversation_text import counted, flat
+from turngate.cli.arguments import EXIT_CODES_OF_OUTPUT, Parser, add_json_option
+from turngate.cli.console.conversation_text import counted, flat, format_limit, format_time
+from turngate.cli.console.questions import can_ask
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import own_sequence, paint
 from turngate.core.text import truncate
@@ -33,18 +34,14 @@ OPEN, HOME, CLOSE = "\033[?1049h\033[?25l", "\033[H\033[J", "\033[?25h\033[?1049
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show the sessions of all projects in which an agent has stopped in the last 15 minutes, and the gates that are running.
-The screen is updated every second; without a terminal, everything is printed once. A gate appears once it has run for a
-tenth of a second."""
+Show the sessions of all projects in which an agent has stopped in the last 15 minutes, and the gates that have run for
+more than a tenth of a second. The screen is updated every second; without a terminal, everything is printed once."""
     parser.epilog = f"""\
 Examples:
   turngate top           watch; q or Ctrl-C ends it
   turngate top --json    once, for a program
 
-Exit codes:
-  0   printed, or ended by q or Ctrl-C
-  64  wrong usage
-  {EXIT_ERRORS}"""
+{EXIT_CODES_OF_OUTPUT}"""
     add_json_option(parser)
 
 
@@ -52,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     history = History(state_folder(), since=time.time() - DAY_S)
     if options.json:
         print(json.dumps(_read(history), indent=2, default=vars))
-    elif sys.stdin.isatty() and sys.stdout.isatty():
+    elif can_ask():
         run_until_signal(_watch(history))
     else:
         print("\n".join(paint(text, style) for text, style in _lines(_read(history))))
@@ -84,30 +81,23 @@ def _read(history: History) -> dict[str, Any]:
     shown = [each for each in sessions if each.running or now - each.last < RECENT_S]
     today = merge_days([{date: each.days[date]} for each in sessions if (date := date_of(now)) in each.days])
     keys = ("id", "host", "project", "title", "last", "results", "running")
-    return {
-        "time": now,
-        "stops": today["stops"],
-        "blocked": today["blocked"],
-        "sessions": [{key: getattr(each, key) for key in keys} for each in shown],
-    }
+    rows = [{key: getattr(each, key) for key in keys} for each in shown]
+    return {"time": now, "stops": today["stops"], "blocked": today["blocked"], "sessions": rows}
 
 
 def _lines(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield each line with its style."""
     now, sessions = seen["time"], seen["sessions"]
-    running = sum(len(each["running"]) for each in sessions)
+    running = counted(sum(len(each["running"]) for each in sessions), "gate")
     today = f"today {counted(seen['stops'], 'stop')}, {seen['blocked']} blocked"
-    yield (
-        f"{time.strftime('%H:%M:%S', time.localtime(now))}  {counted(running, 'gate')} running, {today}",
-        "bold",
-    )
+    yield f"{format_time(now, '%H:%M:%S')}  {running} running, {today}", "bold"
     for each in sessions:
         result = each["results"][-1] if each["results"] else ""
         age = "now" if each["running"] else f"{max(0, now - each['last']):.0f} s ago"
         about = flat(f"{each['id'][:8]:8}  {each['host']:8}  {each['project']}  {each['title']}")
         yield f"{result:12} {age:>9}  {about}", STYLES.get(result, "notice")
         for run in each["running"]:
-            limit = f" (at most {run.limit:g} s)" if run.limit else ""
-            yield f"{'':12} {now - run.begun:7.0f} s  {flat(run.gate)}{limit}", "plain"
+            line = f"{now - run.begun:7.0f} s  {flat(run.gate)}{format_limit(run.limit)}"
+            yield f"{'':12} {line}", "plain"
     if not sessions:
         yield "no agent has stopped in the last 15 minutes", "dim"

@@ -78,9 +78,8 @@ Exit codes:
         "accept",
         summary="accept that a session ended with a gate still blocking",
         description="""\
-Record, in the session's journal and in the project's .turngate/accepted.jsonl, that you accept what still
-blocks at the end of the session. `turngate gates run` reports what the file says, but a gate that fails
-still fails. Only a person can accept.""",
+Record, in the journal and in the project's .turngate/accepted.jsonl, that you accept what still blocks at the end of a
+session. `turngate gates run` reports what the file says; a gate that fails still fails. Only a person can accept.""",
         epilog=f"""\
 Examples:
   turngate log --open                                   which sessions ended with a gate still blocking

@@ -24,6 +24,7 @@ from turngate.cli.recorded_sessions import find_session
 from turngate.cli.review import check_person
 from turngate.core.text import describe_url
 from turngate.errors import UsageError
+from turngate.history.journals import journal_stamp
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
 from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
 from turngate.state.paths import session_folder, state_folder
@@ -68,38 +69,17 @@ Exit codes:
         metavar="DIR",
         help="show only what the hooks of this project did: a folder, or ssh://… as `turngate sessions` lists it",
     )
-    add(
-        "--follow",
-        action="store_true",
-        help="wait for new lines; without ID, also for those of other sessions",
-    )
-    add(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="show every line of every reason, not only the first ones",
-    )
+    add("--follow", action="store_true", help="wait for new lines; without ID, also of other sessions")
+    add("-v", "--verbose", action="store_true", help="show every line of every reason")
     add("--json", action="store_true", help="print one JSON object per line")
-    add(
-        "--otlp",
-        metavar="URL",
-        help="send each turn to an OpenTelemetry collector, such as http://localhost:4318, instead of printing it",
-    )
+    add("--otlp", metavar="URL", help="send each turn to an OpenTelemetry collector instead of printing it")
     marks = parser.add_mutually_exclusive_group()
+    marks.add_argument("--blocks", action="store_true", help="list the blocks of the project, with ids")
     marks.add_argument(
-        "--blocks", action="store_true", help="list the blocks of all sessions of the project, with ids"
+        "--open", action="store_true", help="list sessions that ended with a gate still blocking"
     )
-    marks.add_argument(
-        "--open",
-        action="store_true",
-        help="list the sessions of the project that ended with a gate still blocking",
-    )
-    marks.add_argument(
-        "--wrong", metavar="BLOCK", help="mark a block as wrong, by its id or the beginning of it"
-    )
-    marks.add_argument(
-        "--right", metavar="BLOCK", help="mark a block as right, even if it was marked as wrong"
-    )
+    marks.add_argument("--wrong", metavar="BLOCK", help="mark a block as wrong, by the beginning of its id")
+    marks.add_argument("--right", metavar="BLOCK", help="mark a block as right: the opposite of --wrong")
     add("--why", metavar="TEXT", help="with --wrong or --right: the reason, for your own records")
 
 
@@ -129,9 +109,8 @@ def run(options: argparse.Namespace) -> int:
             "(`turngate check` reports what is configured)",
             file=sys.stderr,
         )
-    lines: Lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
-    if options.otlp is not None:
-        lines = OtlpLines(options.otlp)
+    lines: Lines = OtlpLines(options.otlp) if options.otlp is not None else TextLines(verbose=options.verbose)
+    lines = JsonLines() if options.json else lines
     if options.follow:
         return _follow(folder, project, lines, only=given is not None)
     with contextlib.closing(JournalTail(folder)) as tail:
@@ -255,21 +234,10 @@ def _names() -> list[str]:
 def _by_last_change() -> list[str]:
     """Return the folders of all sessions that have a journal, the one that changed last first."""
     folders = (session_folder(state_folder(), name) for name in _names())
-    changed = {folder: when for folder in folders if (when := _last_change(folder)) is not None}
+    changed = {folder: when for folder in folders if (when := journal_stamp(folder)[0])}
     if not changed:
         raise _NothingRan("no hook has run yet; `turngate fire Stop` runs the project's hooks once")
     return sorted(changed, key=changed.__getitem__, reverse=True)
-
-
-def _last_change(folder: str) -> float | None:
-    """Return when the journal in this folder changed; None: there is none, or it was just removed.
-
-    In this order: a rotation replaces the older file by the newest, which does not exist until the next line.
-    """
-    for name in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
-        with contextlib.suppress(OSError):
-            return os.path.getmtime(os.path.join(folder, name))
-    return None
 
 
 def _mentions(folder: str, project: str) -> bool:
@@ -290,14 +258,12 @@ def _mentions(folder: str, project: str) -> bool:
 
 def _newer_without_hooks(folder: str, project: str | None) -> str | None:
     """Return the project's newest session if it changed after the journal in this folder and has no journal."""
-    changed = _last_change(folder)
-    if changed is None:
-        return None
+    changed = journal_stamp(folder)[0]
     for session in list_sessions(state_folder()):  # newest first
         if session.changed <= changed:
             break
         if project in (None, session.project):
-            return session.session_id if _last_change(os.path.dirname(session.path)) is None else None
+            return None if journal_stamp(os.path.dirname(session.path))[0] else session.session_id
     return None
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from turngate.cli.commands.log.format import lines_with_words
 from turngate.cli.console.conversation_text import format_time
 from turngate.cli.console.streams import paint
-from turngate.cli.project import project_folder, recorded_project
+from turngate.cli.project import recorded_project
 from turngate.cli.recorded_sessions import load_history, record_in_journal
-from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
+from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, printable, quote_name, strip_controls, truncate
 from turngate.errors import UsageError
 
 MAX_SHOWN_BLOCKS = 50
@@ -34,19 +34,13 @@ def mark_block(options: argparse.Namespace) -> int:
 
 def list_blocks(options: argparse.Namespace) -> int:
     """List the blocks of a project, or with --open the sessions that have ended with a gate still blocking."""
-    project = recorded_project(options.project) if options.project else project_folder(None)
-    found = list(_open_sessions(project) if options.open else _blocks(project))
-    found = found if options.open else sorted(found, key=lambda block: block["time"])
+    project = recorded_project(options.project)
+    found = sorted((_open_sessions if options.open else _blocks)(project), key=lambda each: each["time"])
     if options.json:
         print(json.dumps(found, indent=2))
         return 0
     for each in found[-MAX_SHOWN_BLOCKS:]:
-        if not options.open:
-            print(_describe(each))
-            continue
-        title = truncate(one_line(strip_controls(each["title"])), MAX_SHOWN_LINE_CHARS)
-        names = strip_controls(", ".join(each["blocked_by"]))
-        print(f"{each['session']}  {format_time(each['time'])}  still blocked by {names}  {title}".rstrip())
+        print(_describe(each))
     if not found:
         print(f"nothing {'is open' if options.open else 'was blocked'} in {strip_controls(project)}")
     elif len(found) > MAX_SHOWN_BLOCKS:
@@ -67,23 +61,22 @@ def _blocks(project: str | None) -> Iterator[Block]:
 
 
 def _open_sessions(project: str) -> Iterator[Block]:
-    """Yield the sessions of a project that have ended with a gate still blocking, oldest first."""
-    for session in reversed(load_history(project).newest_first()):
+    for session in load_history(project).newest_first():
         if stop := session.open_stop:
-            about = {
-                "session": session.id,
-                "project": session.project,
-                "host": session.host,
-                "time": stop.time,
-            }
-            yield {**about, "blocked_by": stop.blocked_by, "title": session.title, "end": stop.end}
+            about = {"session": session.id, "project": session.project, "host": session.host}
+            of_stop = {"time": stop.time, "blocked_by": stop.blocked_by, "title": session.title}
+            yield {**about, **of_stop, "end": stop.end}
 
 
-def _describe(block: Block) -> str:
-    mark = {None: "", True: paint("wrong  ", "notice"), False: paint("right  ", "dim")}[block["wrong"]]
-    lines = lines_with_words(strip_controls(block["reason"]))
+def _describe(found: Block) -> str:
+    """Return the line of a block, or of a session."""
+    when = format_time(found["time"])
+    if "blocked_by" in found:
+        title = truncate(printable(found["title"]), MAX_SHOWN_LINE_CHARS)
+        names = strip_controls(", ".join(found["blocked_by"]))
+        return f"{found['session']}  {when}  still blocked by {names}  {title}".rstrip()
+    mark = {None: "", True: paint("wrong  ", "notice"), False: paint("right  ", "dim")}[found["wrong"]]
+    lines = lines_with_words(strip_controls(found["reason"]))
     reason = " … ".join(one_line(line) for line in dict.fromkeys([*lines[:1], *lines[-1:]]))
-    gate = quote_name(strip_controls(block["gate"]))
-    return (
-        f"{block['id']}  {format_time(block['time'])}  {mark}{gate}  {truncate(reason, MAX_SHOWN_LINE_CHARS)}"
-    )
+    gate = quote_name(strip_controls(found["gate"]))
+    return f"{found['id']}  {when}  {mark}{gate}  {truncate(reason, MAX_SHOWN_LINE_CHARS)}"
