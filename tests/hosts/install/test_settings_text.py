@@ -106,33 +106,33 @@ def with_ours(value: Any, entries: Mapping[str, Any], others: Mapping[str, Any])
 @given(texts(inside_empty=GAPS) | ANY_STYLE, st.sampled_from([{}, {"version": 1}]))
 def test_the_text_gets_our_entries_and_nothing_else(text: str, others: dict[str, Any]) -> None:
     added = add_lines(text, ENTRIES, others)
-    assert value_of(added.text) == with_ours(value_of(text), ENTRIES, others)
+    assert value_of(added) == with_ours(value_of(text), ENTRIES, others)
 
 
 @given(texts() | ANY_STYLE, st.sampled_from([{}, {"version": 1}]))
 def test_removal_restores_the_text_to_the_byte(text: str, others: dict[str, Any]) -> None:
     added = add_lines(text, ENTRIES, others)
-    assert remove_lines(added.text, added.created) == text
+    assert remove_lines(added, others, text) == text
 
 
 @given(texts(inside_empty=GAPS), st.sampled_from([{}, {"version": 1}]))
 def test_with_blanks_in_empty_containers_the_values_are_restored(text: str, others: dict[str, Any]) -> None:
     """How an empty container was written is known only from the text before."""
     added = add_lines(text, ENTRIES, others)
-    assert value_of(remove_lines(added.text, added.created)) == value_of(text)
+    assert value_of(remove_lines(added, others, text)) == value_of(text)
 
 
 @given(texts(inside_empty=GAPS) | ANY_STYLE)
 def test_what_was_there_is_still_there_in_order(text: str) -> None:
     """The old text is a subsequence of the new one: nothing is replaced."""
-    added = iter(add_lines(text, ENTRIES, {}).text)
+    added = iter(add_lines(text, ENTRIES, {}))
     assert all(char in added for char in text)
 
 
 @given(texts(inside_empty=GAPS) | ANY_STYLE)
 def test_a_second_time_changes_nothing(text: str) -> None:
     added = add_lines(text, ENTRIES, {})
-    assert add_lines(added.text, ENTRIES, {}).text == added.text
+    assert add_lines(added, ENTRIES, {}) == added
 
 
 # Single cases
@@ -155,25 +155,25 @@ def test_a_line_with_another_path_and_timeout_is_updated_and_keeps_its_other_key
 }
 """
     updated = text.replace("/old/turngate", "/opt/turngate").replace("60", "600")
-    assert add_lines(text, {"Stop": GROUP}, {}).text == updated
+    assert add_lines(text, {"Stop": GROUP}, {}) == updated
 
 
 def test_a_line_without_a_timeout_gets_one() -> None:
     text = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/turngate hook"}]}]}}'
-    assert add_lines(text, {"Stop": GROUP}, {}).text == text.replace('hook"}', 'hook", "timeout": 600}')
+    assert add_lines(text, {"Stop": GROUP}, {}) == text.replace('hook"}', 'hook", "timeout": 600}')
 
 
 def test_a_line_with_arguments_or_another_key_is_replaced() -> None:
     old = '{"type": "command", "command": "/opt/turngate", "args": ["hook"], "x": 1}'
     text = f'{{"hooks": {{"stop": [{old}]}}}}'
     new = '{"command": "/opt/turngate hook", "timeout": 600, "loop_limit": null}'
-    assert add_lines(text, {"stop": FLAT}, {}).text == text.replace(old, new)
+    assert add_lines(text, {"stop": FLAT}, {}) == text.replace(old, new)
 
 
 def test_of_two_lines_of_ours_one_stays() -> None:
     ours = json.dumps(GROUP)
     text = f'{{"hooks": {{"Stop": [{ours}, {{"hooks": []}}, {ours}]}}}}'
-    assert add_lines(text, {"Stop": GROUP}, {}).text == f'{{"hooks": {{"Stop": [{ours}, {{"hooks": []}}]}}}}'
+    assert add_lines(text, {"Stop": GROUP}, {}) == f'{{"hooks": {{"Stop": [{ours}, {{"hooks": []}}]}}}}'
 
 
 def test_removal_keeps_the_other_hooks_of_a_group_and_a_comment_at_the_end_of_a_line() -> None:
@@ -182,7 +182,7 @@ def test_removal_keeps_the_other_hooks_of_a_group_and_a_comment_at_the_end_of_a_
         f'{{"hooks": {{"Stop": [{{"hooks": [ {{"command": "a"}}, // first\n{ours}]}}], "Other": [{ours}]}}}}'
     )
     expected = '{"hooks": {"Stop": [{"hooks": [ {"command": "a"} // first\n]}]}}'
-    assert remove_lines(text, None) == expected
+    assert remove_lines(text, {}, None) == expected
 
 
 def test_the_commands_that_run_turngate_by_event() -> None:

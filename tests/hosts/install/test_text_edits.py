@@ -2,14 +2,15 @@
 
 import pytest
 
-from turngate.hosts.install.json_text import append_items, apply_edits, read_json_text, style_of
+from turngate.hosts.install.json_text import read_json_text, rewrite
 
 
 def append(text: str) -> str:
     """Return an object with the member `new`."""
     root = read_json_text(text)
     assert root is not None
-    return apply_edits(text, append_items(text, root, [("new", {"b": [2]})], style_of(text, root)))
+    root.value["new"] = {"b": [2]}
+    return rewrite(text, root, root.value)
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def _write(place: Place, change: settings_file.Change, record_file: str) -> bool
     def keep_record() -> None:
         if record := change.record:
             made = (*record.folders, *folders)
-            kept = settings_file.InstallRecord(record.before, record.after, record.created, made)
+            kept = settings_file.InstallRecord(record.before, record.after, made)
             settings_file.write_record(record_file, kept, place.path)
 
     try:

@@ -7,16 +7,7 @@ from typing import Any
 
 from turngate.hosts.all_hosts import ACP
 from turngate.hosts.host import FileFormat, Host
-from turngate.hosts.install.json_text import (
-    Item,
-    Node,
-    append_items,
-    apply_edits,
-    read_json_text,
-    remove_items,
-    replace_value,
-    style_of,
-)
+from turngate.hosts.install.json_text import Node, read_json_text, rewrite
 
 SERVERS = "agent_servers"
 _SUFFIX = ", checked by Turngate"  # of the names of our agents
@@ -34,47 +25,37 @@ def _entry(line: str) -> Mapping[str, Any]:
 
 def _read(text: str) -> Mapping[str, Any]:
     """Return what runs at the stops of our agents."""
-    agents = _agents(read_json_text(text))
-    return {"hooks": {str(item.key): [{"command": "turngate hook"}] for item in _ours(agents)}}
-
-
-def _ours(agents: Item | None) -> list[Item]:
-    return [item for item in agents.node.items if str(item.key).endswith(_SUFFIX)] if agents else []
+    _, agents = _agents(text)
+    ours = (name for name in agents if name.endswith(_SUFFIX))
+    return {"hooks": {name: [{"command": "turngate hook"}] for name in ours}}
 
 
 def _add(text: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
-    root = read_json_text(text)
-    if root is None:
-        return _add(f"{text}\n{{}}\n".lstrip("\n"), entries)
-    [(name, entry)] = entries.items()
-    style, agents = style_of(text, root), _agents(root)
-    if agents is None:
-        edits = append_items(text, root, [(SERVERS, entries)], style)
-    elif old := agents.node.member(name):
-        edits = [replace_value(text, old.node, entry, style)] if old.node.value != entry else []
-    else:
-        edits = append_items(text, agents.node, [(name, entry)], style)
-    added = apply_edits(text, edits)
-    _read(added)  # comments in unusual places are the risk
-    return added
+    root, agents = _agents(text)
+    agents.update(entries)
+    value = root.value if root else {}
+    value[SERVERS] = agents
+    return rewrite(text, root, value)
 
 
 def _remove(text: str) -> str:
-    root = read_json_text(text)
-    agents = _agents(root)
-    if root is None or agents is None:
+    root, agents = _agents(text)
+    for name in [name for name in agents if name.endswith(_SUFFIX)]:
+        del agents[name]
+    if root is None:
         return text
-    ours = _ours(agents)
-    is_all = len(ours) == len(agents.node.items)
-    edits = remove_items(text, root, [agents]) if is_all else remove_items(text, agents.node, ours)
-    return apply_edits(text, edits)
+    if not agents:
+        root.value.pop(SERVERS, None)
+    return rewrite(text, root, root.value)
 
 
-def _agents(root: Node | None) -> Item | None:
-    agents = root.member(SERVERS) if root else None
-    if any(node and not isinstance(node.value, dict) for node in (root, agents and agents.node)):
+def _agents(text: str) -> tuple[Node | None, dict[str, Any]]:
+    root = read_json_text(text)
+    value = root.value if root else {}
+    agents = value.get(SERVERS, {}) if isinstance(value, dict) else None
+    if not isinstance(agents, dict):
         raise ValueError(f'it is not an object with an object as "{SERVERS}"')
-    return agents
+    return root, agents
 
 
 _EDITOR = replace(ACP, entry=_entry, file_format=FileFormat(read=_read, add=_add, remove=_remove))

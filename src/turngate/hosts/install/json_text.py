@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
@@ -140,22 +140,58 @@ _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 NewItem = tuple[str | None, Any]  # the key, None in an array, and the value
 
 
-@frozen
-class Edit:
-    """Replace `text[start:end]`."""
-
-    start: int
-    end: int
-    text: str
+Edit = tuple[int, int, str]  # where a part of the text begins and ends, and what replaces it
 
 
-def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """Return the text after these edits, which do not overlap; those at one position are in order."""
+def rewrite(text: str, root: Node | None, value: Any) -> str:
+    """Return the text for the value of `root`, which was changed in its place; what is the same keeps its characters.
+
+    A text without a value gets one. Raises NotJson if it cannot be changed safely: comments in unusual places are the risk.
+    """
+    style = _style_of(text, root)
+    if root is None:
+        start = style.newline if text.strip(BLANKS) and not text.endswith(("\n", "\r")) else ""
+        return text + start + style.format((None, value), before="", multiline=True) + style.newline
     parts, position = [], 0
-    for edit in sorted(edits, key=lambda edit: edit.start):
-        parts += [text[position : edit.start], edit.text]
-        position = edit.end
-    return "".join((*parts, text[position:]))
+    for start_of_edit, end, new in sorted(_edits(text, root, style), key=lambda edit: edit[0]):
+        parts += [text[position:start_of_edit], new]
+        position = end
+    rewritten = "".join((*parts, text[position:]))
+    again = read_json_text(rewritten)
+    if again is None or again.value != value:
+        raise NotJson("a comment is in an unusual place")
+    return rewritten
+
+
+def _edits(text: str, node: Node, style: "_TextStyle") -> Iterator[Edit]:
+    """Yield what makes an object or an array what its value is now; `items` are what it was. Those at one position are in order."""
+    if isinstance(node.value, dict):
+        members: dict[str | None, Any] = {**node.value}
+        pairs = [(item, members.pop(item.key)) for item in node.items if item.key in members]
+        new = [*members.items()]
+    else:
+        values, known = [*node.value], {id(item.node.value) for item in node.items}
+        # What was not in the array is in the place of an item that is gone.
+        pairs = [
+            (item, values.pop(0))
+            for item in node.items
+            if values and (values[0] is item.node.value or id(values[0]) not in known)
+        ]
+        new = [(None, each) for each in values]
+    for item, value in pairs:
+        if value is item.node.value and isinstance(value, dict | list):
+            yield from _edits(text, item.node, style)
+        elif value != item.node.value:
+            start, end = item.node.start, item.node.end
+            multiline = "\n" in text[start:end]
+            yield (
+                start,
+                end,
+                style.format((None, value), before=_line_indent(text, start), multiline=multiline),
+            )
+    kept = {item.start for item, _ in pairs}
+    yield from _remove(text, node, [item for item in node.items if item.start not in kept])
+    yield from _append(text, node, new, style)
 
 
 @frozen
@@ -192,7 +228,7 @@ def format_json(value: Any, style: JsonStyle, before: str = "", start: str = "",
 
 
 @frozen
-class TextStyle:
+class _TextStyle:
     """How a text is written, so that what is added looks the same."""
 
     newline: str
@@ -213,14 +249,14 @@ class TextStyle:
         )
 
 
-def style_of(text: str, root: Node | None) -> TextStyle:
+def _style_of(text: str, root: Node | None) -> _TextStyle:
     first = text.find("\n")
     newline = "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
     if root is None or not root.items:
-        return TextStyle(newline, "  ", is_multiline=True, is_compact=False)
+        return _TextStyle(newline, "  ", is_multiline=True, is_compact=False)
     is_multiline = "\n" in text[root.start : root.end]
     is_compact = text[root.items[0].node.start - 1] not in BLANKS
-    return TextStyle(newline, next(_indents(text, root), "  "), is_multiline, is_compact)
+    return _TextStyle(newline, next(_indents(text, root), "  "), is_multiline, is_compact)
 
 
 def _indents(text: str, node: Node) -> Iterator[str]:
@@ -250,7 +286,7 @@ def _is_first_on_line(text: str, item: Item) -> bool:
 # Add
 
 
-def append_items(text: str, node: Node, new: Sequence[NewItem], style: TextStyle) -> list[Edit]:
+def _append(text: str, node: Node, new: Sequence[NewItem], style: _TextStyle) -> list[Edit]:
     """Return the edits that add items at the end of a container."""
     if not new or not node.items:
         return _fill(text, node, new, style) if new else []
@@ -268,8 +304,8 @@ def append_items(text: str, node: Node, new: Sequence[NewItem], style: TextStyle
         new_text = ",".join(items)
     # Comments on this line are about what is before them.
     end = _end_of_match(_COMMENTS_ON_LINE, text, position) if own_line else position
-    comma = [] if last.comma is not None else [Edit(position, position, ",")]
-    return [*comma, Edit(end, end, new_text)]
+    comma = [] if last.comma is not None else [(position, position, ",")]
+    return [*comma, (end, end, new_text)]
 
 
 def _end_of_match(pattern: re.Pattern[str], text: str, position: int) -> int:
@@ -277,43 +313,37 @@ def _end_of_match(pattern: re.Pattern[str], text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _fill(text: str, node: Node, new: Sequence[NewItem], style: TextStyle) -> list[Edit]:
+def _fill(text: str, node: Node, new: Sequence[NewItem], style: _TextStyle) -> list[Edit]:
     """Return the edit that adds items to a container without any; a comment in it stays before them."""
     closing = node.end - 1
     position = _blanks_start(text, closing)
     if not style.is_multiline and "\n" not in text[position:closing]:
         items = [style.format(item, before="", multiline=False) for item in new]
-        return [Edit(closing, closing, ("," if style.is_compact else ", ").join(items))]
+        return [(closing, closing, ("," if style.is_compact else ", ").join(items))]
     outer = _line_indent(text, node.start)
     before = style.newline + outer + style.indent
     items = [before + style.format(item, before=outer + style.indent, multiline=True) for item in new]
     if "\n" in text[position:closing]:
-        return [Edit(position, position, ",".join(items))]
-    return [Edit(closing, closing, ",".join(items) + style.newline + outer)]
-
-
-def replace_value(text: str, node: Node, value: Any, style: TextStyle) -> Edit:
-    multiline = "\n" in text[node.start : node.end]
-    new = style.format((None, value), before=_line_indent(text, node.start), multiline=multiline)
-    return Edit(node.start, node.end, new)
+        return [(position, position, ",".join(items))]
+    return [(closing, closing, ",".join(items) + style.newline + outer)]
 
 
 # Remove
 
 
-def remove_items(text: str, node: Node, removed: Collection[Item]) -> list[Edit]:
+def _remove(text: str, node: Node, removed: Sequence[Item]) -> list[Edit]:
     """Return the edits that take items out of a container, each with its comma and the blanks before it."""
     if not removed:
         return []
     kept = [item for item in node.items if item not in removed]
     gaps = list(_gaps(node))
     if not kept and not any(text[start:end].strip(BLANKS) for start, end in gaps):
-        return [Edit(node.start + 1, node.end - 1, "")]
+        return [(node.start + 1, node.end - 1, "")]
     edits = []
     for item in node.items:
         if item in removed:
             before = next(gap for gap in gaps if gap[1] == item.start)
-            edits.append(Edit(_removal_start(text, item, before), item.node.end, ""))
+            edits.append((_removal_start(text, item, before), item.node.end, ""))
             edits += _without_comma(item)
     last = node.items[-1]
     if kept and last in removed and last.comma is None:
@@ -322,7 +352,7 @@ def remove_items(text: str, node: Node, removed: Collection[Item]) -> list[Edit]
 
 
 def _without_comma(item: Item) -> list[Edit]:
-    return [] if item.comma is None else [Edit(item.comma, item.comma + 1, "")]
+    return [] if item.comma is None else [(item.comma, item.comma + 1, "")]
 
 
 def _gaps(node: Node) -> Iterator[tuple[int, int]]:

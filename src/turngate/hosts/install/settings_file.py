@@ -11,14 +11,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.errors import UsageError
 from turngate.hosts.host import FileFormat
 from turngate.hosts.install.json_text import BLANKS
-from turngate.hosts.install.settings_text import (
-    AddedLines,
-    Path,
-    add_lines,
-    hook_lines,
-    in_format,
-    remove_lines,
-)
+from turngate.hosts.install.settings_text import add_lines, hook_lines, in_format, remove_lines
 from turngate.project.safe_paths import real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, open_regular_file, wait_for_lock, write_and_rename
@@ -151,7 +144,6 @@ class InstallRecord:
 
     before: str | None  # None: there was no file
     after: tuple[str, ...]  # digests of the text with the lines; none if it was changed between two installs
-    created: frozenset[Path]
     folders: tuple[str, ...] = ()  # that were made for it
 
     def restores(self, text: str) -> bool:
@@ -173,21 +165,19 @@ def read_record(path: str) -> InstallRecord | None:
     """Return a record, or None if there is none that can be read."""
     try:
         value = json.loads(read_bytes(path, MAX_RECORD_BYTES))
-        created = frozenset(map(tuple, value["created"]))
-        return InstallRecord(value["before"], tuple(value["after"]), created, tuple(value["folders"]))
+        return InstallRecord(value["before"], tuple(value["after"]), tuple(value["folders"]))
     except (OSError, NotARegularFile, FileTooLarge, ValueError, RecursionError, TypeError, KeyError):
         return None
 
 
 def write_record(path: str, record: InstallRecord, file: str) -> None:
     """Write a record, private because settings hold keys and tokens. Raises OSError with its path."""
-    created = sorted(map(list, record.created))
-    value = {"before": record.before, "after": record.after, "created": created, "folders": record.folders}
+    value = {"file": file, "before": record.before, "after": record.after, "folders": record.folders}
     try:
         make_private_dir(os.path.dirname(path))
         temporary = f"{path}.new"
         fd = open_regular_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        write_and_rename(fd, temporary, path, json.dumps({"file": file, **value}).encode())
+        write_and_rename(fd, temporary, path, json.dumps(value).encode())
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
 
@@ -217,16 +207,15 @@ def plan_install(
 ) -> Change:
     """Return the settings with the lines of Turngate. Raises UnsuitableSettings."""
     if file_format:
-        added = AddedLines(in_format(file_format.add, text or "", entries), frozenset())
+        added = in_format(file_format.add, text or "", entries)
     else:
         added = add_lines(text or "", entries, others)
     if text is None or not hook_lines(text, file_format):
-        return Change(text, added.text, InstallRecord(text, (digest(added.text),), added.created))
+        return Change(text, added, InstallRecord(text, (digest(added),)))
     if record is None:  # the lines came with the repository: what was there before them is not known
-        return Change(text, added.text)
-    digests = (digest(text), digest(added.text)) if record.restores(text) else ()
-    created = record.created | added.created
-    return Change(text, added.text, InstallRecord(record.before, digests, created, record.folders))
+        return Change(text, added)
+    digests = (digest(text), digest(added)) if record.restores(text) else ()
+    return Change(text, added, InstallRecord(record.before, digests, record.folders))
 
 
 def plan_uninstall(
@@ -244,7 +233,7 @@ def plan_uninstall(
         rest = in_format(file_format.remove, text)
         was_there = record is not None and record.before is not None
         return Change(text, rest if rest.strip(BLANKS) or was_there else None)
-    rest = remove_lines(text, record.created if record else None)
+    rest = remove_lines(text, others, (record.before or "") if record else None)
     if _has_content(rest, others):
         return Change(text, rest)
     # Without a record: is it what `add_lines` makes where there is no file?

@@ -2,31 +2,15 @@
 
 import json
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from turngate._frozen_dataclass import frozen
 from turngate.core.hooks.turngate_hook_command import is_hook_line
 from turngate.hosts.host import FileFormat
-from turngate.hosts.install.json_text import (
-    BLANKS,
-    Edit,
-    Item,
-    Node,
-    NotJson,
-    TextStyle,
-    append_items,
-    apply_edits,
-    read_json_text,
-    remove_items,
-    replace_value,
-    style_of,
-)
+from turngate.hosts.install.json_text import Node, NotJson, read_json_text, rewrite
 
 HOOKS = "hooks"
 COMMAND_KEYS = ("command", "bash")  # of the entry of a hook
-
-Path = tuple[str, ...]  # the keys that lead to a value; () is the whole text
 
 
 class UnsuitableSettings(ValueError):
@@ -45,43 +29,25 @@ def in_format(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -
         raise UnsuitableSettings(f"{error}; correct it there and run this again") from None
 
 
-@frozen
-class AddedLines:
-    """Settings with the lines of Turngate."""
-
-    text: str
-    created: frozenset[Path]  # what was not there before, and is removed with the lines
-
-
-def add_lines(text: str, entries: Mapping[str, Mapping[str, Any]], others: Mapping[str, Any]) -> AddedLines:
+def add_lines(text: str, entries: Mapping[str, Mapping[str, Any]], others: Mapping[str, Any]) -> str:
     """Return the settings with one entry for each event; `others` are the keys that a file needs besides `hooks`.
 
     An entry that runs Turngate already is updated in its place. Raises UnsuitableSettings.
     """
     root = _read(text)
-    style = style_of(text, root)
-    new: dict[str, Any] = {HOOKS: {event: [entry] for event, entry in entries.items()}}
-    if root is None:  # it holds only blanks and comments
-        value = {**others, **new}
-        start = style.newline if text.strip(BLANKS) and not text.endswith(("\n", "\r")) else ""
-        paths: list[Path] = [(), *((key,) for key in value), *((HOOKS, event) for event in entries)]
-        whole = style.format((None, value), before="", multiline=True)
-        return AddedLines(text + start + whole + style.newline, frozenset(paths))
-    missing = {key: value for key, value in others.items() if root.member(key) is None}
-    created: list[Path] = [(key,) for key in missing]
-    edits: list[Edit] = []
-    if hooks := root.member(HOOKS):
-        added = [event for event in entries if hooks.node.member(event) is None]
-        created += [(HOOKS, event) for event in added]
-        edits += append_items(text, hooks.node, [(event, new[HOOKS][event]) for event in added], style)
-        for event in entries:
-            if member := hooks.node.member(event):
-                edits += _add_to_list(text, member, entries[event], style)
-    else:
-        created += [(HOOKS,), *((HOOKS, event) for event in entries)]
-        missing |= new
-    edits += append_items(text, root, [*missing.items()], style)
-    return AddedLines(_checked(apply_edits(text, edits)), frozenset(created))
+    value = root.value if root else {}
+    value.update({key: each for key, each in others.items() if key not in value})
+    hooks = value.setdefault(HOOKS, {})
+    for event, entry in entries.items():
+        groups = hooks.setdefault(event, [])
+        if not isinstance(groups, list):
+            raise UnsuitableSettings(f'"{event}" in "hooks" is {_kind(groups)}, expected a list of hooks')
+        if ours := [each for each in _entries(groups) if _is_ours(each)]:
+            _update(groups, ours[0], entry[HOOKS][0] if HOOKS in entry else entry)
+            _remove_entries(groups, ours[1:])
+        else:
+            groups.append(entry)
+    return _rewrite(text, root, value)
 
 
 def add_hooks(text: str, event: str, hooks: Sequence[Mapping[str, Any]]) -> str:
@@ -90,16 +56,13 @@ def add_hooks(text: str, event: str, hooks: Sequence[Mapping[str, Any]]) -> str:
     Raises UnsuitableSettings.
     """
     root = _read(text)
-    found = root.member(HOOKS) if root else None
-    groups = found.node.member(event) if found else None
-    items = groups.node.items if groups and isinstance(groups.node.value, list) else ()
-    last = items[-1].node if items else None
-    is_for_all = last and isinstance(last.value, dict) and "matcher" not in last.value
-    inner = last.member(HOOKS) if last and is_for_all else None
-    if inner is None or not isinstance(inner.node.value, list):
-        return add_lines(text, {event: {HOOKS: list(hooks)}}, {}).text
-    edits = append_items(text, inner.node, [(None, hook) for hook in hooks], style_of(text, root))
-    return _checked(apply_edits(text, edits))
+    value = root.value if root else {}
+    groups = value.get(HOOKS, {}).get(event)
+    last = groups[-1] if isinstance(groups, list) and groups else None
+    if not isinstance(last, dict) or "matcher" in last or not isinstance(last.get(HOOKS), list):
+        return add_lines(text, {event: {HOOKS: list(hooks)}}, {})
+    last[HOOKS] += hooks
+    return _rewrite(text, root, value)
 
 
 def _read(text: str) -> Node | None:
@@ -121,41 +84,29 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _checked(text: str) -> str:
-    """Make sure that an edit has not broken the text: comments in unusual places are the risk."""
+def _rewrite(text: str, root: Node | None, value: Mapping[str, Any]) -> str:
     try:
-        read_json_text(text)
+        return rewrite(text, root, value)
     except NotJson as error:
         raise UnsuitableSettings(f"it cannot be changed safely ({error})") from None
-    return text
 
 
 # The entries of one event
 
 
-@frozen
-class _Entry:
-    """The entry of a hook in the list of an event, or in a group of that list."""
-
-    item: Item  # of the list
-    inner: Item | None  # of the group
-
-    @property
-    def node(self) -> Node:
-        return (self.inner or self.item).node
-
-    @property
-    def is_ours(self) -> bool:
-        return any(map(is_hook_line, _commands(self.node.value)))
+def _entries(groups: Any) -> list[Any]:
+    """Return the entries in the list of an event, those of groups too."""
+    return [entry for item in groups for entry in _inner(item) or [item]] if isinstance(groups, list) else []
 
 
-def _entries(node: Node) -> Iterator[_Entry]:
-    for item in node.items if isinstance(node.value, list) else ():
-        group = item.node.member(HOOKS) if isinstance(item.node.value, dict) else None
-        if group and group.node.items and isinstance(group.node.value, list):
-            yield from (_Entry(item, inner) for inner in group.node.items)
-        else:
-            yield _Entry(item, None)
+def _inner(item: Any) -> list[Any]:
+    """Return the entries of a group; none for an entry that is in no group."""
+    inner = item.get(HOOKS) if isinstance(item, dict) else None
+    return inner if isinstance(inner, list) else []
+
+
+def _is_ours(entry: Any) -> bool:
+    return any(map(is_hook_line, _commands(entry)))
 
 
 def _commands(value: Any) -> Iterator[str]:
@@ -168,74 +119,58 @@ def _commands(value: Any) -> Iterator[str]:
             yield " ".join([shlex.quote(value[key]), *map(shlex.quote, words)]) if words else value[key]
 
 
-def _add_to_list(text: str, member: Item, entry: Mapping[str, Any], style: TextStyle) -> list[Edit]:
-    node = member.node
-    if not isinstance(node.value, list):
-        kind = _kind(node.value)
-        raise UnsuitableSettings(f'"{member.key}" in "hooks" is {kind}, expected a list of hooks')
-    ours = [each for each in _entries(node) if each.is_ours]
-    if not ours:
-        return append_items(text, node, [(None, entry)], style)
-    first, *others = ours
-    wanted = entry[HOOKS][0] if HOOKS in entry else entry
-    return [*_update(text, first.node, wanted, style), *_remove_entries(text, node, others)]
-
-
-def _update(text: str, node: Node, wanted: Mapping[str, Any], style: TextStyle) -> list[Edit]:
-    """Return the edits that give an entry these values; its other keys stay, if they do not say what to run."""
+def _update(groups: list[Any], entry: dict[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Give an entry these values; its other keys stay, if they do not say what to run."""
     runs = {*COMMAND_KEYS, "args"}
-    if runs & node.value.keys() != runs & wanted.keys():
-        return [replace_value(text, node, wanted, style)]
-    missing = {key: value for key, value in wanted.items() if key not in node.value}
-    edits = append_items(text, node, [*missing.items()], style)
-    for key, value in wanted.items():
-        if (item := node.member(key)) and item.node.value != value:
-            edits.append(replace_value(text, item.node, value, style))
-    return edits
+    if runs & entry.keys() == runs & wanted.keys():
+        entry.update(wanted)
+        return
+    for holder in (groups, *map(_inner, groups)):
+        holder[:] = [wanted if each is entry else each for each in holder]
+
+
+def _remove_entries(groups: list[Any], removed: Sequence[Any]) -> None:
+    """Remove entries, and the groups that hold nothing else."""
+    gone = set(map(id, removed))
+
+    def is_kept(item: Any) -> bool:
+        if not (inner := _inner(item)):
+            return id(item) not in gone
+        inner[:] = [entry for entry in inner if id(entry) not in gone]
+        return bool(inner)
+
+    groups[:] = filter(is_kept, groups)
 
 
 # Remove
 
 
-def remove_lines(text: str, created: Collection[Path] | None) -> str:
+def remove_lines(text: str, others: Mapping[str, Any], before: str | None) -> str:
     """Return the settings without the lines of Turngate, and without what `add_lines` has created and is empty now.
 
-    If that is not known (None), every container that becomes empty is removed. Raises UnsuitableSettings.
+    `before`: the text before it, "" for no file. If that is not known (None), every container that becomes empty is
+    removed. Raises UnsuitableSettings.
     """
-    root = _read(text)
-    hooks = root.member(HOOKS) if root else None
-    if root is None or hooks is None:
+    root, earlier = _read(text), _read(before or "")
+    if root is None or HOOKS not in root.value:
         return text
-    ours = {id(item): [each for each in _entries(item.node) if each.is_ours] for item in hooks.node.items}
-    events = [item for item in hooks.node.items if ours[id(item)]]
-    emptied = [item for item in events if len(ours[id(item)]) == len([*_entries(item.node)])]
-    gone = [item for item in emptied if created is None or (HOOKS, item.key) in created]
-    created_keys = {path[0] for path in created or () if len(path) == 1}
-    if len(gone) == len(hooks.node.items) and (created is None or (HOOKS,) in created):
-        removed = [item for item in root.items if item.key in {HOOKS, *created_keys}]
-        if len(removed) < len(root.items) or created is None or () not in created:
-            return _checked(apply_edits(text, remove_items(text, root, removed)))
-        rest = text[root.end :]
-        rest = rest.removeprefix("\r\n" if rest.startswith("\r") else "\n")
-        return _checked(text[: root.start] + rest)
+    value, was = root.value, earlier.value if earlier else {}
+    hooks = value[HOOKS]
+    for event, groups in [*hooks.items()]:
+        if ours := [each for each in _entries(groups) if _is_ours(each)]:
+            _remove_entries(groups, ours)
+            if not groups and event not in was.get(HOOKS, {}):
+                del hooks[event]
+    if not hooks and HOOKS not in was:
+        del value[HOOKS]
     # With hooks that were added later, a file needs what it needed with ours.
-    others = [item for item in root.items if item.key in created_keys and HOOKS not in created_keys]
-    kept = (item for item in events if item not in gone)
-    edits = [edit for item in kept for edit in _remove_entries(text, item.node, ours[id(item)])]
-    edits += [*remove_items(text, hooks.node, gone), *remove_items(text, root, others)]
-    return _checked(apply_edits(text, edits))
-
-
-def _remove_entries(text: str, node: Node, removed: Sequence[_Entry]) -> list[Edit]:
-    """Return the edits that remove entries, and the groups that hold nothing else."""
-    kept = [entry for entry in _entries(node) if entry not in removed]
-    gone = [entry.item for entry in removed if not any(entry.item is other.item for other in kept)]
-    edits = remove_items(text, node, gone)
-    for item in node.items:
-        inner = [entry.inner for entry in removed if entry.item is item and entry.inner and item not in gone]
-        if group := item.node.member(HOOKS) if inner else None:
-            edits += remove_items(text, group.node, inner)
-    return edits
+    if before is not None and (HOOKS in was or HOOKS not in value):
+        for key in others.keys() - was.keys():
+            value.pop(key, None)
+    if value or earlier or before is None:
+        return _rewrite(text, root, value)
+    rest = text[root.end :]
+    return text[: root.start] + rest.removeprefix("\r\n" if rest.startswith("\r") else "\n")
 
 
 # Look
@@ -244,11 +179,12 @@ def _remove_entries(text: str, node: Node, removed: Sequence[_Entry]) -> list[Ed
 def hook_lines(text: str, file_format: FileFormat | None = None) -> dict[str, list[str]]:
     """Return the commands that run Turngate, by the name of the event in the host. Raises UnsuitableSettings."""
     if file_format:
-        text = json.dumps(in_format(file_format.read, text), default=str)
-    root = _read(text)
-    hooks = root.member(HOOKS) if root else None
-    found: dict[str, list[str]] = {}
-    for item in hooks.node.items if hooks else ():
-        commands = (command for entry in _entries(item.node) for command in _commands(entry.node.value))
-        found[str(item.key)] = list(filter(is_hook_line, commands))
+        value = in_format(file_format.read, text)
+    else:
+        root = _read(text)
+        value = root.value if root else {}
+    found = {
+        event: [line for entry in _entries(groups) for line in _commands(entry) if is_hook_line(line)]
+        for event, groups in value.get(HOOKS, {}).items()
+    }
     return {event: lines for event, lines in found.items() if lines}
