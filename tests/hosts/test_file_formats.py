@@ -35,11 +35,11 @@ BEFORE: list[tuple[str, str | None]] = [
 def install(
     host: Host, text: str | None, record: InstallRecord | None = None, level: Level = "user"
 ) -> Change:
-    return plan_install(text, entries_for(host, level, PROGRAM), host.new_file, record, host.file_format)
+    return plan_install(text, entries_for(host, level, PROGRAM), host, record)
 
 
 def uninstall(host: Host, text: str | None, record: InstallRecord | None) -> str | None:
-    return plan_uninstall(text, host.new_file, record, host.file_format).after
+    return plan_uninstall(text, host, record).after
 
 
 def hooks_of(name: str, text: str | None) -> Any:

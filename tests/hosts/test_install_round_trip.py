@@ -57,33 +57,33 @@ def expected(host: Host, level: Level, before: Any) -> Any:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("host", "text"), [*CASES, pytest.param(HOSTS["claude"], HUGE, id="claude/huge")])
 def test_a_file_is_restored_to_the_byte(host: Host, text: str | None, level: Level) -> None:
-    installed = plan_install(text, entries(host, level), host.new_file, None)
+    installed = plan_install(text, entries(host, level), host, None)
     assert value_of(installed.after) == expected(host, level, value_of(text))
-    again = plan_install(installed.after, entries(host, level), host.new_file, installed.record)
+    again = plan_install(installed.after, entries(host, level), host, installed.record)
     assert again.after == installed.after
-    assert plan_uninstall(installed.after, host.new_file, installed.record).after == text
+    assert plan_uninstall(installed.after, host, installed.record).after == text
 
 
 @pytest.mark.parametrize(("host", "text"), CASES)
 def test_another_line_of_ours_is_updated_in_its_place(host: Host, text: str | None) -> None:
     """The second installation has another path, and the record of the first one still restores the file."""
-    first = plan_install(text, entries(host, "user"), host.new_file, None)
-    second = plan_install(first.after, entries(host, "project"), host.new_file, first.record)
+    first = plan_install(text, entries(host, "user"), host, None)
+    second = plan_install(first.after, entries(host, "project"), host, first.record)
     assert value_of(second.after) == expected(host, "project", value_of(text))
-    assert plan_uninstall(second.after, host.new_file, second.record).after == text
+    assert plan_uninstall(second.after, host, second.record).after == text
 
 
 @pytest.mark.parametrize(("host", "text"), CASES)
 def test_a_file_that_was_edited_since_loses_only_what_is_ours(host: Host, text: str | None) -> None:
     """Someone adds a key at the end of the object, as text; what is removed is found in the structure."""
-    installed = plan_install(text, entries(host, "user"), host.new_file, None)
+    installed = plan_install(text, entries(host, "user"), host, None)
     assert installed.after is not None
     assert installed.record is not None
     root = read_json_text(installed.after)
     assert root is not None
     edit = root.items[0].start
     edited = installed.after[:edit] + '"edited": true, ' + installed.after[edit:]
-    after = plan_uninstall(edited, host.new_file, installed.record).after
+    after = plan_uninstall(edited, host, installed.record).after
     assert value_of(after) == {"edited": True, **value_of(text)}
     assert hook_lines(after or "") == {}
 
@@ -91,8 +91,8 @@ def test_a_file_that_was_edited_since_loses_only_what_is_ours(host: Host, text: 
 @pytest.mark.parametrize(("host", "text"), CASES)
 def test_without_a_record_the_lines_are_removed_too(host: Host, text: str | None) -> None:
     """The settings of a project come with the repository, and the record is on another machine."""
-    installed = plan_install(text, entries(host, "project"), host.new_file, None)
-    after = plan_uninstall(installed.after, host.new_file, None).after
+    installed = plan_install(text, entries(host, "project"), host, None)
+    after = plan_uninstall(installed.after, host, None).after
     kept = {**host.new_file, **without_empty_lists(value_of(text), host)}
     assert value_of(after) == (kept if after is not None else {})
     assert after is not None or kept == host.new_file

@@ -35,7 +35,7 @@ def play(
     host = HOSTS["opencode"]
     entries = entries_for(host, "user", str(turngate))
     plugin = folder / "turngate.mjs"
-    plugin.write_text(plan_install(None, entries, {}, None, host.file_format).after or "")
+    plugin.write_text(plan_install(None, entries, host, None).after or "")
     command = ["node", str(DRIVER), str(plugin), json.dumps(scenario), *words]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=120)
     *printed, report = ended.stdout.splitlines()

@@ -63,13 +63,14 @@ class Host:
 
     name: str  # on the command line: `codex`
     title: str  # in sentences: `Codex`
-    version: str | None  # that was run; None: not run, known from its documentation
-    events: Mapping[str, str]  # our event: its name in the settings of the host
+    version: str | None = None  # that was run; None: not run, known from its documentation
+    # Our event: its name in the settings of the host.
+    events: Mapping[str, str] = field(default_factory=lambda: SAME_NAMES)
     # Where hooks are configured: below home (`~/…`), or below the project; without "project", only for the user.
     files: Mapping[Level, str]
     file_format: FileFormat | None = None  # of `files`; None: JSON with `hooks`
-    default_timeout_s: float | None  # of a hook without a timeout; None: not documented
-    limit: int | None  # the continuations that the host itself allows; None: no limit
+    default_timeout_s: float | None = None  # of a hook without a timeout; None: not documented
+    limit: int | None = None  # the continuations that the host itself allows; None: no limit
     not_shown: str = ""  # where it does not show notices to the user, and why; a part of a sentence
     # A command line: the value that is added to the list of an event.
     entry: Callable[[str], Mapping[str, Any]] = lambda command: to_command_group(command, INSTALLED_TIMEOUT_S)
@@ -90,9 +91,11 @@ class Host:
     programs: tuple[str, ...] = ()  # the commands that start it; without one, its name
     # Programs and npm packages with which it is an agent of an editor, and runs its hooks.
     acp_programs: tuple[str, ...] = ()
-    agent_variable: str | None  # environment variable of the commands that its agent runs; None: not known
+    agent_variable: str | None = (
+        None  # environment variable of the commands that its agent runs; None: not known
+    )
     # Hooks at a stop, of any program
-    stop_types: tuple[str, ...]  # types of hooks that it runs
+    stop_types: tuple[str, ...] = ("command",)  # types of hooks that it runs
     has_async: bool = False  # a hook with `async` cannot block
     reads_exit_codes: bool = False  # and the output, as Claude Code does
     ignores_exit_2: bool = False  # takes it for a warning

@@ -67,8 +67,6 @@ KIMI = Host(
     adds_heading=False,
     limit=1,
     folder_variable=("KIMI_CODE_HOME", "~/.kimi-code"),
-    agent_variable=None,
-    stop_types=("command",),
     not_shown="at all: it shows nothing of a hook that lets the agent stop",
     limitations=(
         "It asks once in a turn: after a block, the next stop is not checked.",

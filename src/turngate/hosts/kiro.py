@@ -48,7 +48,6 @@ def _format(hooks: list[dict[str, Any]]) -> str:
 KIRO = Host(
     name="kiro",
     title="Kiro",
-    version=None,
     events={"Stop": "Stop"},
     files={"user": "~/.kiro/hooks/turngate.json", "project": ".kiro/hooks/turngate.json"},
     file_format=FileFormat(read=_read, add=_add, remove=_remove),
@@ -59,10 +58,7 @@ KIRO = Host(
     },
     default_timeout_s=60,
     adds_heading=False,
-    limit=None,
     programs=("kiro-cli", "kiro"),
-    agent_variable=None,
-    stop_types=("command",),
     not_shown="at all: it documents no field for them",
     limitations=(
         "In version 2 of its command line, a stop cannot be blocked; version 3 and Kiro 1.0 read this file.",

@@ -40,12 +40,9 @@ OPENCODE = Host(
     },
     file_format=FileFormat(read=_read, add=_add, remove=lambda _text: ""),
     entry=lambda command: {"command": command},
-    default_timeout_s=None,
     adds_heading=False,
-    limit=None,
     folder_variable=("XDG_CONFIG_HOME", "~/.config"),
     agent_variable="OPENCODE",
-    stop_types=("command",),
     limitations=(
         "It has no stop hook: the plugin waits until the agent is idle, and then prompts it with the reason, as a message of the user.",
         "`opencode run` has printed its answer and is about to exit by then. It waits for the plugin, which prints the further answers; versions that do not wait lose the block.",

@@ -170,8 +170,7 @@ def _install(place: Place, options: argparse.Namespace) -> int:
     try:
         entries = _entries(place, program, options.agent)
         record = settings_file.read_record(record_file)
-        host = place.host
-        change = settings_file.plan_install(place.text(), entries, host.new_file, record, host.file_format)
+        change = settings_file.plan_install(place.text(), entries, place.host, record)
     except UnsuitableSettings as error:
         raise UsageError(f"{place.shown}: {error}; {settings_file.UNCHANGED}") from None
     if not change.is_needed:
@@ -253,9 +252,7 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     record_file = settings_file.record_path(state_folder(), place.path)
     record = settings_file.read_record(record_file)
     try:
-        change = settings_file.plan_uninstall(
-            place.text(), place.host.new_file, record, place.host.file_format
-        )
+        change = settings_file.plan_uninstall(place.text(), place.host, record)
     except UnsuitableSettings as error:
         raise UsageError(f"{place.shown}: {error}; {settings_file.UNCHANGED}") from None
     if not change.is_needed:

@@ -9,7 +9,7 @@ from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.errors import UsageError
-from turngate.hosts.host import FileFormat
+from turngate.hosts.host import Host
 from turngate.hosts.install.json_text import BLANKS
 from turngate.hosts.install.settings_text import add_lines, hook_lines, in_format, remove_lines
 from turngate.project.safe_paths import real_path
@@ -198,19 +198,13 @@ class Change:
 _Entries = Mapping[str, Mapping[str, Any]]  # by event
 
 
-def plan_install(
-    text: str | None,
-    entries: _Entries,
-    others: Mapping[str, Any],
-    record: InstallRecord | None,
-    file_format: FileFormat | None = None,
-) -> Change:
+def plan_install(text: str | None, entries: _Entries, host: Host, record: InstallRecord | None) -> Change:
     """Return the settings with the lines of Turngate. Raises UnsuitableSettings."""
-    if file_format:
-        added = in_format(file_format.add, text or "", entries)
+    if host.file_format:
+        added = in_format(host.file_format.add, text or "", entries)
     else:
-        added = add_lines(text or "", entries, others)
-    if text is None or not hook_lines(text, file_format):
+        added = add_lines(text or "", entries, host.new_file)
+    if text is None or not hook_lines(text, host.file_format):
         return Change(text, added, InstallRecord(text, (digest(added),)))
     if record is None:  # the lines came with the repository: what was there before them is not known
         return Change(text, added)
@@ -218,23 +212,21 @@ def plan_install(
     return Change(text, added, InstallRecord(record.before, digests, record.folders))
 
 
-def plan_uninstall(
-    text: str | None,
-    others: Mapping[str, Any],
-    record: InstallRecord | None,
-    file_format: FileFormat | None = None,
-) -> Change:
+def plan_uninstall(text: str | None, host: Host, record: InstallRecord | None) -> Change:
     """Return the settings without the lines of Turngate. Raises UnsuitableSettings."""
-    if text is None or not hook_lines(text, file_format):
+    if text is None or not hook_lines(text, host.file_format):
         return Change(text, text)
     if record and record.restores(text):
         return Change(text, record.before)
-    if file_format:
-        rest = in_format(file_format.remove, text)
+    if host.file_format:
+        rest = in_format(host.file_format.remove, text)
         was_there = record is not None and record.before is not None
         return Change(text, rest if rest.strip(BLANKS) or was_there else None)
-    rest = remove_lines(text, others, (record.before or "") if record else None)
-    if _has_content(rest, others):
+    rest = remove_lines(text, host.new_file, (record.before or "") if record else None)
+    try:
+        if rest.strip(BLANKS) and json.loads(rest) not in ({}, dict(host.new_file)):
+            return Change(text, rest)
+    except ValueError:  # it has comments
         return Change(text, rest)
     # Without a record: is it what `add_lines` makes where there is no file?
     is_new = (
@@ -243,12 +235,3 @@ def plan_uninstall(
         else text == f"{json.dumps(json.loads(text), indent=2, ensure_ascii=False)}\n"
     )
     return Change(text, None if is_new else rest)
-
-
-def _has_content(text: str, others: Mapping[str, Any]) -> bool:
-    if not text.strip(BLANKS):
-        return False
-    try:
-        return bool(json.loads(text) not in ({}, dict(others)))
-    except ValueError:  # it has comments
-        return True

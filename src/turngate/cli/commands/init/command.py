@@ -1,7 +1,6 @@
 """`turngate init`: propose gates for the checks of a project, write them after a yes, and approve what was confirmed."""
 
 import argparse
-import contextlib
 import errno
 import json
 import os
@@ -35,7 +34,12 @@ from turngate.errors import UsageError
 from turngate.gates.find_checks import has_program, unreadable_files
 from turngate.gates.project_files import read_project_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
-from turngate.hosts.install.settings_file import read_settings_text, replace_settings_text
+from turngate.hosts.install.settings_file import (
+    make_folders,
+    read_settings_text,
+    remove_folders,
+    replace_settings_text,
+)
 from turngate.hosts.install.settings_text import UnsuitableSettings, add_hooks, hook_lines
 from turngate.models.resolve import DEFAULT_MODELS
 from turngate.project.checkouts import find_top
@@ -222,12 +226,12 @@ def _is_agent() -> bool:
 
 
 def _write_files(project: str, before: str | None, text: str, *, ignores: bool) -> bool:
+    path, folders = os.path.join(project, SETTINGS), list[str]()
     try:
-        if before is None:
-            write_settings(project, text)
-        else:
-            replace_settings_text(os.path.join(project, SETTINGS), before, text)
+        folders += make_folders(path)
+        replace_settings_text(path, before, text)
     except OSError as error:
+        remove_folders(folders)
         print(
             f"turngate: {SETTINGS} cannot be written: {error.strerror}; nothing was changed", file=sys.stderr
         )
@@ -298,34 +302,6 @@ def check_place(project: str) -> None:
         )
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise UsageError(f"{FOLDER} is a file, expected a folder; rename it")
-
-
-def write_settings(project: str, text: str) -> None:
-    """Create the settings file, and leave nothing behind if that fails. Raises OSError, also if there is one."""
-    folder = os.path.join(project, FOLDER)
-    is_new = not os.path.isdir(folder)
-    if is_new:
-        os.mkdir(folder)
-    try:
-        _create(os.path.join(project, SETTINGS), text.encode())
-    except BaseException:
-        if is_new:
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-        raise
-
-
-def _create(path: str, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        write_all(fd, data)
-        os.fsync(fd)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        raise
-    finally:
-        os.close(fd)
 
 
 def add_to_gitignore(project: str) -> None:
