@@ -62,11 +62,13 @@ def lint_commands(
     """Check the commands in order. `in_script`: they are read from this script, so only programs are checked."""
     commands = read_with_branch(text)
     guarded = any(_is_guard(command) for command in commands.commands)
-    substitutions = _SubstitutionCheck(rule, settings, in_script)
+    is_guarded = False  # from here on
     for number, command in enumerate(commands.commands):
         name = program_name(command)
         if not _is_tolerant(commands, number):
-            yield from substitutions.run(command, scope)
+            if not is_guarded:
+                yield from _lint_substitutions(rule, command, scope, settings, in_script)
+            is_guarded |= _is_guard(command)
         if name in _ENDS_THE_READING:
             return
         if not command.words or name in ("export", "readonly", "declare", "local"):
@@ -98,33 +100,24 @@ def lint_commands(
             yield from check.run(command)
     branch = None if commands.is_complete else find_branch(text)
     for command in read_commands(branch.check).commands if branch and branch.is_last else ():
-        yield from substitutions.run(command, scope)
+        if not is_guarded:
+            yield from _lint_substitutions(rule, command, scope, settings, in_script)
+        is_guarded |= _is_guard(command)
 
 
-class _SubstitutionCheck:
-    """Checks the programs in `$(…)` and backticks, up to a command after which they may be missing."""
-
-    def __init__(self, rule: Rule, settings: Settings, in_script: str | None) -> None:
-        self.rule, self.settings, self.in_script = rule, settings, in_script
-        self.is_guarded = False
-
-    def run(self, command: SimpleCommand, scope: Scope) -> Iterator[Problem]:
-        for text in () if self.is_guarded or command.operator == "||" else substituted_commands(command):
-            yield from self._lint(read_commands(text), scope)
-        self.is_guarded |= _is_guard(command)
-
-    def _lint(self, commands: CommandList, scope: Scope) -> Iterator[Problem]:
-        for number, command in enumerate(commands.commands):
-            if program_name(command) in (*_ENDS_THE_READING, "cd") or _is_guard(command):
-                return
-            hides_error = any(operator.startswith("2>") for operator, _ in command.redirects)
-            if command.operator == "||" or _is_tolerant(commands, number) or hides_error:
-                continue
-            script = self.in_script
-            check = _CommandCheck(
-                self.rule, scope, self.settings, decides=False, fails=_EMPTY, in_script=script
-            )
-            yield from check.run(command)
+def _lint_substitutions(
+    rule: Rule, command: SimpleCommand, scope: Scope, settings: Settings, in_script: str | None
+) -> Iterator[Problem]:
+    """Check the programs in `$(…)` and backticks, up to a command after which they may be missing."""
+    for text in substituted_commands(command) if command.operator != "||" else ():
+        commands = read_commands(text)
+        for number, inner in enumerate(commands.commands):
+            if program_name(inner) in (*_ENDS_THE_READING, "cd") or _is_guard(inner):
+                break
+            hides_error = any(operator.startswith("2>") for operator, _ in inner.redirects)
+            if inner.operator != "||" and not _is_tolerant(commands, number) and not hides_error:
+                check = _CommandCheck(rule, scope, settings, decides=False, fails=_EMPTY, in_script=in_script)
+                yield from check.run(inner)
 
 
 def lint_arguments(

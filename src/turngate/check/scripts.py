@@ -11,7 +11,7 @@ from turngate.check.command_steps import Scope
 from turngate.check.gates import is_gate, lint_block, lint_gate
 from turngate.core.constants import OBSERVED_EVENTS
 from turngate.core.hooks.kinds import hook_text
-from turngate.core.settings import Problem, Rule, Settings, Severity
+from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell.invocation import language_of
 from turngate.core.shell.parse import read_commands
 from turngate.core.shell.script_exit_codes import exit_codes
@@ -111,7 +111,8 @@ def lint_script(
     if defect is None and language == "shell":
         defect = line_ending_defect(script, name)
     if defect is not None:
-        yield rule_problem(rule, "command", f"{name} {defect.message}", defect.hint, defect.severity)
+        message, hint = defect
+        yield rule_problem(rule, "command", f"{name} {message}", hint)
     elif decides:
         yield from _lint_decisions(rule, name, script, language, scope, settings)
 
@@ -147,30 +148,29 @@ def _serves_several_events(script: Script, settings: Settings) -> bool:
     )
 
 
-class Defect(NamedTuple):
-    message: str  # continues a sentence that begins with the script's name
-    hint: str | None = None
-    severity: Severity = "error"
+_Defect = tuple[
+    str, str | None
+]  # a message, which continues a sentence that begins with the script's name, and a hint
 
 
 FAILS = "so the hook fails at every run"
 FAILS_OR_BLOCKS = "so the hook fails or blocks at every run"
 
 
-def line_ending_defect(script: Script, name: str, fails: str = FAILS_OR_BLOCKS) -> Defect | None:
+def line_ending_defect(script: Script, name: str, fails: str = FAILS_OR_BLOCKS) -> _Defect | None:
     """A shell takes the carriage return for a part of the command, and the kernel for a part of the interpreter."""
     if "\r\n" not in script.text:
         return None
     hint = f"sed -i 's/\\r$//' {quote_path(name)}"
-    return Defect(f"has Windows line endings (CRLF), {fails}", hint)
+    return f"has Windows line endings (CRLF), {fails}", hint
 
 
-def start_defect(script: Script, name: str, has_program: Callable[[str], bool]) -> Defect | None:
+def start_defect(script: Script, name: str, has_program: Callable[[str], bool]) -> _Defect | None:
     """Return why the script cannot be started as a program."""
     if script.shebang is None:
         line = _INTERPRETER_HINTS.get(script.language or "")
         message = "has no #! line, so it is read as a shell script, and the hook fails at every run"
-        return Defect(message, f"add {line} as its first line") if line else None
+        return (message, f"add {line} as its first line") if line else None
     if script.shebang.endswith("\r"):
         return line_ending_defect(script, name, FAILS)
     program, rest = script.interpreter
@@ -178,25 +178,25 @@ def start_defect(script: Script, name: str, has_program: Callable[[str], bool]) 
         return _env_defect(rest, has_program)
     if program and not os.path.isabs(program):
         hint = f"write #!/usr/bin/env {program}" if "/" not in program else None
-        return Defect(f"begins with #!{program}, which is not an absolute path, {FAILS}", hint)
+        return f"begins with #!{program}, which is not an absolute path, {FAILS}", hint
     if program and not os.path.exists(program):
         name = os.path.basename(program)
         hint = f"write #!/usr/bin/env {name}" if has_program(name) else None
-        return Defect(f"begins with #!{program}, which does not exist, {FAILS}", hint)
+        return f"begins with #!{program}, which does not exist, {FAILS}", hint
     return None
 
 
-def _env_defect(arguments: str, has_program: Callable[[str], bool]) -> Defect | None:
+def _env_defect(arguments: str, has_program: Callable[[str], bool]) -> _Defect | None:
     program = env_program(arguments)
     if program is None:
-        return Defect(f"begins with a #! line that names no program, {FAILS}")
+        return f"begins with a #! line that names no program, {FAILS}", None
     if " " in program:
         first = program.split()[0]
         message = f"begins with #!/usr/bin/env {program}, where {program!r} is taken for one program, {FAILS}"
-        return Defect(message, f"write #!/usr/bin/env -S {program}, or #!/usr/bin/env {first}")
+        return message, f"write #!/usr/bin/env -S {program}, or #!/usr/bin/env {first}"
     if not has_program(program):
         missing = f"the program {program} is not in the PATH, {FAILS}"
-        return Defect(f"begins with #!/usr/bin/env {program}, and {missing}")
+        return f"begins with #!/usr/bin/env {program}, and {missing}", None
     return None
 
 

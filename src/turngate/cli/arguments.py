@@ -184,45 +184,50 @@ def add_actions(parser: Parser) -> "argparse._SubParsersAction[Parser]":
     )
 
 
-def add_place_options(parser: Parser, *, of_action: bool = False) -> None:
+def default_of(parser: Parser, value: object) -> object:
+    """Return the default of an option: that of an action is the value which its command has."""
+    return argparse.SUPPRESS if parser.prog.count(" ") > 1 else value
+
+
+def add_place_options(parser: Parser) -> None:
     """Add what decides which settings are read, here or on another machine."""
-    add_project_options(parser, of_action=of_action)
+    add_project_options(parser)
     parser.add_argument(
         "--ssh",
         metavar="LOCATION",
-        default=argparse.SUPPRESS if of_action else None,
+        default=default_of(parser, None),
         help="the project is this folder on another machine: [user@]host:path or ssh://[user@]host[:port]/path; a relative "
         "path begins at the home folder there; requires the `ssh` extra",
     )
 
 
-def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
+def add_project_options(parser: Parser) -> None:
     """Add what decides which settings are read. Those of an action override those of its command."""
     add = parser.add_argument
-    add("--project", metavar="DIR", default=argparse.SUPPRESS if of_action else None, help=PROJECT_HELP)
+    add("--project", metavar="DIR", default=default_of(parser, None), help=PROJECT_HELP)
     add(
         "--settings",
         metavar="S",
-        default=argparse.SUPPRESS if of_action else None,
+        default=default_of(parser, None),
         help="extra settings: a file or inline JSON, such as '{\"disableAllHooks\": true}'",
     )
     add(
         "--dialect",
         choices=list(DIALECT_NAMES),
-        default=argparse.SUPPRESS if of_action else "turngate",
+        default=default_of(parser, "turngate"),
         help="follow the rules of this program (default: turngate)",
     )
     add(
         "--plugin-dir",
         action="append",
-        default=argparse.SUPPRESS if of_action else [],
+        default=default_of(parser, []),
         metavar="DIR",
         help="also run the hooks of the Claude Code plugin in this folder; may be repeated",
     )
 
 
-def add_json_option(parser: Parser, what: str = "one JSON object", *, of_action: bool = False) -> None:
-    default = argparse.SUPPRESS if of_action else False
+def add_json_option(parser: Parser, what: str = "one JSON object") -> None:
+    default = default_of(parser, value=False)
     parser.add_argument("--json", action="store_true", default=default, help=f"print {what}")
 
 

@@ -38,9 +38,16 @@ def in_checkout_of(folder: str, project: str) -> str:
 
 def find_top(folder: str, files: Files) -> str:
     """Return the folder of the repository that has this one; that of the system if there is none."""
+    return up_to_top(folder, files)[-1]
+
+
+def up_to_top(folder: str, files: Files = LOCAL) -> list[str]:
+    """Return a folder and those above it, up to that of its repository, or that of the system."""
+    folders = [folder]
     while not files.lexists(os.path.join(folder, ".git")) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
-    return folder
+        folders.append(folder)
+    return folders
 
 
 def _read(path: str, files: Files) -> str:

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
 
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
@@ -21,7 +20,7 @@ from turngate.errors import UsageError
 from turngate.gates.session_goal import Goal, goal_at
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalize, recognize, variable_of_command
 from turngate.hosts.stop_count import count_path, forget_count
-from turngate.project.checkouts import in_checkout_of
+from turngate.project.checkouts import in_checkout_of, up_to_top
 from turngate.project.files import LOCAL
 from turngate.state.paths import state_folder
 from turngate.trust.session_record import (
@@ -144,8 +143,11 @@ def _drop_variables_of_the_project(*starts: object) -> None:
     """Remove variables that switch gates off if a repository of these folders may have set them: only the user may."""
     further = ("TURNGATE_TRUST", "TURNGATE_STATE", "XDG_STATE_HOME")
     names = [name for name in (IN_ACP, IN_HOOK, IN_TOOL, *further) if os.environ.get(name)]
-    folders = dict.fromkeys(each for start in starts if names and start for each in _up_to_root(str(start)))
-    for folder in folders:
+    home = os.path.expanduser("~")
+    above = (up_to_top(str(start)) for start in starts if names and str(start or "").startswith("/"))
+    # Not the user's home folder, nor what is above it.
+    folders = (way[: way.index(home)] if home in way else way for way in above)
+    for folder in dict.fromkeys(each for way in folders for each in way):
         for file in _FILES_WITH_VARIABLES:
             try:
                 text = LOCAL.read(os.path.join(folder, file), _MAX_BYTES)
@@ -156,16 +158,6 @@ def _drop_variables_of_the_project(*starts: object) -> None:
                 del os.environ[name]
                 names.remove(name)
                 print(f"turngate hook: {name} has no effect, because {file} names it", file=sys.stderr)
-
-
-def _up_to_root(folder: str) -> Iterator[str]:
-    """Yield a folder and those above it, up to that of its repository; not the user's home folder."""
-    home = os.path.expanduser("~")
-    while folder.startswith("/") and folder != home:
-        yield folder
-        parent = os.path.dirname(folder)
-        is_root = os.path.lexists(os.path.join(folder, ".git")) or parent == folder
-        folder = "" if is_root else parent
 
 
 def _answer_event(

@@ -12,6 +12,7 @@ from turngate.core.hooks.turngate_hook_command import is_hook_line
 from turngate.hosts.all_hosts import CODEX, HOSTS
 from turngate.hosts.host import FolderTrust, Host, Level
 from turngate.hosts.install.json_text import read_json_text
+from turngate.project.checkouts import up_to_top
 from turngate.project.safe_paths import is_inside
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
@@ -215,14 +216,10 @@ def codex_trusts_project(project: str, config: HostFile | None) -> bool:
     projects = config.value.get("projects") if config else None
     if not isinstance(projects, dict):
         return False
-    folders = (folder for path in (project, os.path.realpath(project)) for folder in _with_parents(path))
-    return any(setting(projects.get(each), "trust_level") == "trusted" for each in folders)
-
-
-def _with_parents(path: str) -> list[str]:
-    """Return a folder and those above it, up to the root of the repository."""
-    folders = [path]
-    while not os.path.exists(os.path.join(path, ".git")) and path != os.path.dirname(path):
-        path = os.path.dirname(path)
-        folders.append(path)
-    return folders if os.path.exists(os.path.join(path, ".git")) else folders[:1]
+    for path in (project, os.path.realpath(project)):
+        folders = up_to_top(path)
+        if not os.path.exists(os.path.join(folders[-1], ".git")):
+            folders = [path]
+        if any(setting(projects.get(each), "trust_level") == "trusted" for each in folders):
+            return True
+    return False

@@ -29,6 +29,7 @@ from typing import Any
 from turngate._frozen_dataclass import frozen
 from turngate.core.hooks.kinds import CommandHook, GateHook
 from turngate.core.settings import Rule, Settings
+from turngate.project.checkouts import up_to_top
 from turngate.project.files import LOCAL
 from turngate.project.git import run_git
 from turngate.project.safe_paths import is_inside, real_path
@@ -116,12 +117,10 @@ def copy_project(project: str) -> Iterator[ProjectCopy]:
 
 def _repository_above(project: str) -> str | None:
     """Return the folder of the git repository that the project is a folder of; not the home folder."""
-    folder = project
-    while folder != "/" and folder != LOCAL.resolve(os.path.expanduser("~")):
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return folder if folder != project else None
-        folder = os.path.dirname(folder)
-    return None
+    folders = up_to_top(project)
+    has_repository = os.path.lexists(os.path.join(folders[-1], ".git"))
+    is_below = len(folders) > 1 and LOCAL.resolve(os.path.expanduser("~")) not in folders
+    return folders[-1] if has_repository and is_below else None
 
 
 def _copy_first(roots: Iterable[str], private: str) -> "_Copier":

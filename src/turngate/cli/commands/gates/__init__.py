@@ -29,7 +29,8 @@ Examples:
   turngate gates                           list the gates, and which of them need an agent
 
 {EXIT_CODES_OF_OUTPUT}"""
-    _add_list_options(parser, of_action=False)
+    add_place_options(parser)
+    add_json_option(parser)
     actions = add_actions(parser)
     action = add_command(
         actions,
@@ -59,7 +60,8 @@ Exit codes:
     )
     add = action.add_argument
     add("names", nargs="*", metavar="NAME", help="the gates (default: all)")
-    _add_list_options(action, of_action=True)
+    add_place_options(action)
+    add_json_option(action)
     add(
         "--format",
         choices=["text", "json", "markdown", "github", "junit", "sarif"],
@@ -100,12 +102,8 @@ Exit codes:
         epilog=EXIT_CODES_OF_OUTPUT,
         examples={"turngate gates list": "all of them", "turngate gates list --json": "for programs"},
     )
-    _add_list_options(action, of_action=True)
-
-
-def _add_list_options(parser: Parser, *, of_action: bool) -> None:
-    add_place_options(parser, of_action=of_action)
-    add_json_option(parser, of_action=of_action)
+    add_place_options(action)
+    add_json_option(action)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -102,8 +102,8 @@ longer configured. The last run, its result and the mean time come from this pro
         "key", metavar="KEY", help="the hook's name in the list: its id, or its event and position"
     )
     for action in (all_hooks, one_hook):
-        add_place_options(action, of_action=True)
-        add_json_option(action, of_action=True)
+        add_place_options(action)
+        add_json_option(action)
     action = add_command(
         actions,
         "diff",
@@ -124,7 +124,7 @@ pending hooks. Invisible and misleading characters are shown as codes, such as <
         action="store_true",
         help="for a new hook, also print the files that its command does not name",
     )
-    add_place_options(action, of_action=True)
+    add_place_options(action)
     approve = add_command(
         actions,
         "approve",
@@ -146,7 +146,7 @@ Exit codes:
     approve.add_argument("keys", nargs="*", metavar="KEY", help="the hooks")
     approve.add_argument("--all", action="store_true", dest="every", help="all hooks that are pending")
     approve.add_argument("--yes", action="store_true", help="do not ask; required without a terminal")
-    add_place_options(approve, of_action=True)
+    add_place_options(approve)
     reject = add_command(
         actions,
         "reject",
@@ -162,7 +162,7 @@ Exit codes:
   {EXIT_ERRORS}""",
     )
     reject.add_argument("keys", nargs="+", metavar="KEY", help="the hooks")
-    add_place_options(reject, of_action=True)
+    add_place_options(reject)
     action = add_command(
         actions,
         "test",
@@ -188,10 +188,10 @@ Exit codes:
     add = action.add_argument
     add_event_options(action, others="other fields get sample values")
     add("--hook", metavar="KEY", help="only this hook: its id, or its key in `turngate hooks`")
-    add_place_options(action, of_action=True)
+    add_place_options(action)
     add("--in-place", action="store_true", help="run the hooks in the project itself, not in a copy")
     add("--trust", action="store_true", help="also run hooks that are pending, as they are now")
-    add_json_option(action, of_action=True)
+    add_json_option(action)
 
 
 NOTHING_PENDING = "nothing is pending"

@@ -228,6 +228,8 @@ def _is_agent() -> bool:
 def _write_files(project: str, before: str | None, text: str, *, ignores: bool) -> bool:
     path, folders = os.path.join(project, SETTINGS), list[str]()
     try:
+        if before is None and os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         folders += make_folders(path)
         replace_settings_text(path, before, text)
     except OSError as error:

@@ -19,6 +19,7 @@ from turngate.cli.arguments import (
     add_actions,
     add_command,
     add_json_option,
+    default_of,
 )
 from turngate.cli.commands.runs.format import format_details, format_table, summary_json
 from turngate.cli.commands.runs.summary import (
@@ -59,7 +60,7 @@ Examples:
   turngate runs recover                   continue the subagents of processes that died
 
 {EXIT_CODES}"""
-    _add_list_options(parser, of_action=False)
+    _add_list_options(parser)
     actions = add_actions(parser)
     table = add_command(
         actions,
@@ -72,7 +73,7 @@ its parent has received its result, whichever is later.""",
         examples={"turngate runs list": "all subagents", "turngate runs list --json": "for programs"},
         epilog=EXIT_CODES,
     )
-    _add_list_options(table, of_action=True)
+    _add_list_options(table)
     one_subagent = add_command(
         actions,
         "show",
@@ -84,7 +85,7 @@ of the transcript.""",
         epilog=EXIT_CODES,
     )
     one_subagent.add_argument("id", **_ID)
-    add_json_option(one_subagent, of_action=True)
+    add_json_option(one_subagent)
     steer = add_command(
         actions,
         "steer",
@@ -142,18 +143,18 @@ Exit codes:
     )
 
 
-def _add_list_options(parser: Parser, *, of_action: bool) -> None:
-    add_json_option(parser, "one JSON list", of_action=of_action)
+def _add_list_options(parser: Parser) -> None:
+    add_json_option(parser, "one JSON list")
     parser.add_argument(
         "--all",
         action="store_true",
-        default=argparse.SUPPRESS if of_action else False,
+        default=default_of(parser, value=False),
         help="also list the runs that a redirect replaced",
     )
     parser.add_argument(
         "--watch",
         action="store_true",
-        default=argparse.SUPPRESS if of_action else False,
+        default=default_of(parser, value=False),
         help="print the table again whenever it changes, until Ctrl-C",
     )
 
