@@ -14,8 +14,8 @@ import pytest
 from tests.support.builders import script, settings
 from tests.support.measures import cpu_limit
 from turngate.check.command_steps import MAX_COMMAND_CHARS
+from turngate.check.commands import MAX_SCRIPT_BYTES, quote_path
 from turngate.check.lint import MAX_LINT_PROBLEMS, lint
-from turngate.check.scripts import MAX_SCRIPT_BYTES, quote_path
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings

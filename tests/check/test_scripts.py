@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import script
-from turngate.check.scripts import MAX_SCRIPT_BYTES, env_program, read_script
+from turngate.check.commands import MAX_SCRIPT_BYTES, env_program, read_script
 from turngate.project.files import LOCAL
 
 

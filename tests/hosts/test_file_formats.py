@@ -9,8 +9,14 @@ import pytest
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host, Level
 from turngate.hosts.install.hook_command import entries_for
-from turngate.hosts.install.settings_file import Change, InstallRecord, plan_install, plan_uninstall
-from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
+from turngate.hosts.install.settings_file import (
+    Change,
+    InstallRecord,
+    UnsuitableSettings,
+    hook_lines,
+    plan_install,
+    plan_uninstall,
+)
 
 PROGRAM = "'/home/u/my venv/bin/turngate'"
 LINE = f"{PROGRAM} hook"

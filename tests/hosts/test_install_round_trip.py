@@ -11,8 +11,7 @@ from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host, Level
 from turngate.hosts.install.hook_command import entries_for
 from turngate.hosts.install.json_text import read_json_text
-from turngate.hosts.install.settings_file import plan_install, plan_uninstall
-from turngate.hosts.install.settings_text import hook_lines
+from turngate.hosts.install.settings_file import hook_lines, plan_install, plan_uninstall
 
 JSON_HOSTS = {name: host for name, host in HOSTS.items() if host.file_format is None}
 FILES = sorted((Path(__file__).parent / "settings_files").glob("*/*.json"))

@@ -12,8 +12,8 @@ from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import SETTINGS_KINDS
 from turngate.core.settings import AllowedUrls, Layer, MergeRule, Settings, merge
 from turngate.settings import key_table as keys
+from turngate.settings.key_table import SECONDS, per_event, string_list
 from turngate.settings.parse import parse_layer
-from turngate.settings.value_types import SECONDS, per_event, string_list
 
 # The fields of Settings that do not come from a key with one value.
 NOT_SCALARS = {"rules", "switched_off", "managed_only", "dialect", "env", "user_env", "guarded", "problems"}

@@ -14,8 +14,7 @@ from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, Ht
 from turngate.core.settings import Layer, Problem, Rule
 from turngate.core.text import describe_json
 from turngate.settings import key_table as keys
-from turngate.settings.parse import parse_layer
-from turngate.settings.parse_hooks import describe_bad_type
+from turngate.settings.parse import describe_bad_type, parse_layer
 
 FILE = "s.json"
 MAKE: Mapping[str, Any] = {"type": "command", "command": "make"}

@@ -9,7 +9,7 @@ from turngate.core.constants import EVENTS, FOREIGN_EVENTS
 from turngate.core.hooks.kinds import KINDS, SETTINGS_KINDS
 from turngate.gates.library import GATES
 from turngate.settings import key_table as keys
-from turngate.settings.value_types import CLAUDE_SETTING_TYPES, is_text
+from turngate.settings.key_table import CLAUDE_SETTING_TYPES, is_text
 
 Values = st.SearchStrategy[Any]
 

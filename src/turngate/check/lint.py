@@ -9,9 +9,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from turngate.check.command_steps import MAX_COMMAND_CHARS, Scope, command_scope
-from turngate.check.commands import lint_arguments, lint_commands, lint_script_file
+from turngate.check.commands import FAILS, lint_arguments, lint_commands, lint_script_file
 from turngate.check.gates import in_vain, lint_gate, lint_gate_command
-from turngate.check.scripts import FAILS
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS, TEAM_EVENTS
 from turngate.core.hooks.http_policy import unlisted_variables, url_problem
 from turngate.core.hooks.kinds import CommandHook, GateHook, HttpHook, command_of, hook_text

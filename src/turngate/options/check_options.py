@@ -32,9 +32,9 @@ from turngate.options.hook_forms import (
     hook_of,
 )
 from turngate.settings import key_table as keys
-from turngate.settings.parse_hooks import RejectedKey, describe_bad_type, hook_from_json
+from turngate.settings.key_table import ValueType, describe_invalid, is_count, is_string_list, one_of
+from turngate.settings.parse import RejectedKey, describe_bad_type, hook_from_json
 from turngate.settings.problem_log import ProblemLog, did_you_mean
-from turngate.settings.value_types import ValueType, describe_invalid, is_count, is_string_list, one_of
 
 _FIRED = tuple(event for event in EVENTS if event not in TEAM_EVENTS)  # by the agent of Turngate
 

@@ -25,7 +25,7 @@ from turngate.settings.front_matter import (
     parse_nested,
     split_front_matter,
 )
-from turngate.settings.parse_hooks import HooksParser
+from turngate.settings.parse import HooksParser
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_snapshot
 from turngate.settings.plugin_folders import display_name
 from turngate.settings.problem_log import ProblemLog

@@ -17,8 +17,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.answers.report_types import Exited
 from turngate.ports import BoundedOutput, HookRunContext, NotStarted
 from turngate.shells import process_tree as tree
-from turngate.shells.process_tree import KILL_GRACE_S
-from turngate.shells.process_watcher import ENDED, STARTING, WATCHER
+from turngate.shells.process_tree import ENDED, KILL_GRACE_S, STARTING, WATCHER
 
 CR_LF_PROBLEM = "its first line ends with CR LF: save the file with LF line endings"
 OUTPUT_GRACE_S = 0.5  # reading continues this long after the exit, while another process holds the pipes

@@ -15,8 +15,8 @@ from tests.support.cli import turngate
 from tests.support.gates import claude_input
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal, wait_for
 from turngate.cli.commands.gates.actions import GateEntry, GateResult
+from turngate.cli.commands.init.command import describe_trial
 from turngate.cli.commands.init.proposal import ProposedGate, settings_text
-from turngate.cli.commands.init.trial import describe_trial
 from turngate.hosts.install.json_text import JsonStyle
 
 PACKAGE = json.dumps({"scripts": {"test": "node --test", "lint": "eslint ."}})

@@ -21,7 +21,7 @@ from turngate.core.constants import IN_HOOK, IN_TOOL
 from turngate.hosts.all_hosts import AGENT_MARKERS, HOSTS
 from turngate.hosts.host import Level
 from turngate.hosts.install.hook_command import entries_for, this_program
-from turngate.hosts.install.settings_text import hook_lines
+from turngate.hosts.install.settings_file import hook_lines
 
 PROGRAM = this_program("", sys.executable)
 TEAM = """\

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.cli.console.visible import make_visible
+from turngate.cli.review.entries import make_visible
 from turngate.core.text import strip_controls
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from turngate.doctor.proof.gate_commands import folder_at, gate_text
+from turngate.doctor.proof.planted_failures import folder_at, gate_text
 
 MAKEFILE = """\
 PY := python3

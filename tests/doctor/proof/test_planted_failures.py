@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from turngate.doctor.proof.gate_commands import gate_text
-from turngate.doctor.proof.planted_failures import Gate, failures_for
+from turngate.doctor.proof.planted_failures import Gate, failures_for, gate_text
 from turngate.doctor.proof.sample_transcript import conversation
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.hosts.install.json_text import read_json_text
-from turngate.hosts.install.settings_text import UnsuitableSettings, add_lines, hook_lines, remove_lines
+from turngate.hosts.install.settings_file import UnsuitableSettings, add_lines, hook_lines, remove_lines
 
 GROUP = {"hooks": [{"type": "command", "command": "/opt/turngate hook", "timeout": 600}]}
 FLAT = {"command": "/opt/turngate hook", "timeout": 600, "loop_limit": None}

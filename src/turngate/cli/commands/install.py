@@ -30,15 +30,16 @@ from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host, Level
 from turngate.hosts.install import settings_file
-from turngate.hosts.install.editor_settings import EDITORS, agent_entry
 from turngate.hosts.install.hook_command import (
+    EDITORS,
     INSTALL_COMMANDS,
+    agent_entry,
     entries_for,
     how_to_find,
     is_short_lived,
     this_program,
 )
-from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
+from turngate.hosts.install.settings_file import UnsuitableSettings, hook_lines
 from turngate.project.checkouts import find_top
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path

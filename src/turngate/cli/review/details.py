@@ -10,7 +10,6 @@ from typing import Any
 from turngate._frozen_dataclass import frozen
 from turngate.cli.console.conversation_text import format_time
 from turngate.cli.console.ui import TextStyle
-from turngate.cli.console.visible import make_visible
 from turngate.cli.review.entries import (
     HookEntry,
     Line,
@@ -19,6 +18,7 @@ from turngate.cli.review.entries import (
     format_not_covered,
     format_past_run,
     format_trust,
+    make_visible,
     shown_key,
 )
 from turngate.core.hooks.kinds import GateHook

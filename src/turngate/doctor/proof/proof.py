@@ -20,8 +20,14 @@ from turngate.core.verdict.hints import run_hint
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
 from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.diagnosis import HookDiagnosis, fired_event
-from turngate.doctor.proof.gate_commands import gate_text
-from turngate.doctor.proof.planted_failures import MARK, CannotPlantError, Gate, PlantedFailure, failures_for
+from turngate.doctor.proof.planted_failures import (
+    MARK,
+    CannotPlantError,
+    Gate,
+    PlantedFailure,
+    failures_for,
+    gate_text,
+)
 from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, commit_everything
 from turngate.doctor.proof.ready_made_gates import (
     PLANTERS,

@@ -18,7 +18,6 @@ from turngate._frozen_dataclass import frozen
 from turngate.check.lint import gate_words
 from turngate.core.globs import expand_braces, matches_globs
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
-from turngate.doctor.proof.gate_commands import gate_text
 from turngate.doctor.proof.planted_failures import (
     MARK,
     CannotPlantError,
@@ -27,6 +26,7 @@ from turngate.doctor.proof.planted_failures import (
     dirty_tree,
     encode,
     failures_for,
+    gate_text,
 )
 from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
 from turngate.errors import UsageError

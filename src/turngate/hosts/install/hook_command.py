@@ -1,12 +1,15 @@
-"""The command line that a host runs: `turngate hook`, found again by its path or by PATH."""
+"""What is installed: the command line that a host runs, and in an editor (ACP) an agent behind `turngate acp`."""
 
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from turngate.core.constants import STOP_EVENTS
-from turngate.hosts.host import Host, HostAnswer, Level
+from turngate.hosts.all_hosts import ACP
+from turngate.hosts.host import FileFormat, Host, HostAnswer, Level
+from turngate.hosts.install.json_text import Node, read_json_text, rewrite
 from turngate.project.safe_paths import is_inside
 
 # Gemini CLI shows the whole line while it runs, so this must not read as if it had happened.
@@ -60,3 +63,68 @@ def is_short_lived(program: str, temporary: str) -> bool:
     [path, *_] = shlex.split(program)
     in_cache = any(name in path.split("/") for name in (".cache", "Caches", "archive-v0"))
     return in_cache or is_inside(path, temporary)
+
+
+SERVERS = "agent_servers"
+_SUFFIX = ", checked by Turngate"  # of the names of our agents
+
+
+def agent_entry(editor: Host, program: str, agent: str) -> dict[str, Mapping[str, Any]]:
+    """Return the entry that starts an agent, under a name. Raises ValueError for quotes without an end."""
+    return {agent + _SUFFIX: editor.entry(f"{program} acp -- {agent}")}
+
+
+def _entry(line: str) -> Mapping[str, Any]:
+    command, *arguments = shlex.split(line)
+    return {"command": command, "args": arguments, "env": {}}
+
+
+def _read(text: str) -> Mapping[str, Any]:
+    """Return what runs at the stops of our agents."""
+    _, agents = _agents(text)
+    ours = (name for name in agents if name.endswith(_SUFFIX))
+    return {"hooks": {name: [{"command": "turngate hook"}] for name in ours}}
+
+
+def _add(text: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    root, agents = _agents(text)
+    agents.update(entries)
+    value = root.value if root else {}
+    value[SERVERS] = agents
+    return rewrite(text, root, value)
+
+
+def _remove(text: str) -> str:
+    root, agents = _agents(text)
+    for name in [name for name in agents if name.endswith(_SUFFIX)]:
+        del agents[name]
+    if root is None:
+        return text
+    if not agents:
+        root.value.pop(SERVERS, None)
+    return rewrite(text, root, root.value)
+
+
+def _agents(text: str) -> tuple[Node | None, dict[str, Any]]:
+    root = read_json_text(text)
+    value = root.value if root else {}
+    agents = value.get(SERVERS, {}) if isinstance(value, dict) else None
+    if not isinstance(agents, dict):
+        raise ValueError(f'it is not an object with an object as "{SERVERS}"')
+    return root, agents
+
+
+_EDITOR = replace(ACP, entry=_entry, file_format=FileFormat(read=_read, add=_add, remove=_remove))
+EDITORS = {
+    "zed": replace(
+        _EDITOR,
+        name="zed",
+        title="Zed",
+        files={"user": "~/.config/zed/settings.json"},
+        folder_variable=("XDG_CONFIG_HOME", "~/.config"),
+        entry=lambda line: {"type": "custom", **_entry(line)},
+    ),
+    "jetbrains": replace(
+        _EDITOR, name="jetbrains", title="JetBrains IDEs", files={"user": "~/.jetbrains/acp.json"}
+    ),
+}

@@ -21,7 +21,7 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, UP, Terminal, Tmux, wait_for
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.cli.commands.run.chat.screen_ui import SETTLE_S
+from turngate.cli.commands.run.screen_ui import SETTLE_S
 from turngate.extra_install import install_command
 
 REFUSE_ONCE = "[ -e refused ] || { touch refused; echo 'run the tests' >&2; exit 2; }"
@@ -625,7 +625,7 @@ def test_when_the_window_is_closed_nothing_is_left(talk: Callable[..., Terminal]
 def test_our_own_fault_restores_the_terminal(
     talk: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bug = "from turngate.cli.commands.run.chat.chat import Chat\nChat._run_turn = 5\n"
+    bug = "from turngate.cli.commands.run.chat import Chat\nChat._run_turn = 5\n"
     (tmp_path / "sitecustomize.py").write_text(bug)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     terminal = talk("Done.")

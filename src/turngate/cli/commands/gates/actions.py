@@ -40,7 +40,7 @@ from turngate.core.verdict.hints import GONE, run_hint
 from turngate.core.verdict.hook_run import HookRun, run_message
 from turngate.core.verdict.json_output import hook_json
 from turngate.core.verdict.verdict import is_blocking
-from turngate.doctor.proof.gate_commands import gate_text
+from turngate.doctor.proof.planted_failures import gate_text
 from turngate.doctor.proof.ready_made_gates import named_gate, why_not_a_check
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.support.builders import settings
-from turngate.cli.commands.run.chat.activity import Totals
+from turngate.cli.commands.run.chat import Totals
 from turngate.core.conversation.messages import Usage
 from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import CommandHook

@@ -1,7 +1,7 @@
 import pytest
 from prompt_toolkit.data_structures import Size
 
-from turngate.cli.commands.run.chat.screen_ui import format_menu
+from turngate.cli.commands.run.screen_ui import format_menu
 from turngate.cli.console.ui import Menu
 
 

@@ -1,26 +1,32 @@
-"""A conversation: run the user's messages one after another, show what runs, ask for permissions, handle interrupts."""
+"""`turngate run` without `-p`: a conversation, in which the user's messages are run one after another, and shown what runs."""
 
 import asyncio
 import os
+import signal
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from turngate.agent.session import Session
 from turngate.cli.commands.goal import run_in_conversation
-from turngate.cli.commands.run.chat.activity import MODEL_REPLY, MODEL_REQUEST, ActivityTracker, Totals
-from turngate.cli.commands.run.chat.hooks_menu import HooksMenu
+from turngate.cli.commands.run.hooks_menu import HooksMenu
+from turngate.cli.commands.run.plain_ui import PlainUI
+from turngate.cli.commands.run.session import OpenSession
 from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.conversation_text import Permission
+from turngate.cli.console.signals import SIGNALS, run_loop
+from turngate.cli.console.streams import report_stdout_error, stdout_error
 from turngate.cli.console.tool_text import StyledLine, fold_output, format_output, format_request
 from turngate.cli.console.ui import Activity, MenuKey, TerminalUI, call_if_slow
+from turngate.cli.main import EXIT_IO_ERROR
 from turngate.cli.recorded_sessions import NOT_AT_LIMIT, accept_stop
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.conversation.messages import ToolResult, ToolUse
+from turngate.core.conversation.messages import ToolResult, ToolUse, Usage
 from turngate.core.events.stream_events import (
     BackgroundCommandFinished,
     Compacted,
@@ -39,12 +45,84 @@ from turngate.core.events.stream_events import (
     TurnEnd,
     TurnResult,
 )
-from turngate.core.text import one_line, strip_controls
+from turngate.core.hooks.kinds import label
+from turngate.core.settings import Settings
+from turngate.core.text import one_line, quote_name, strip_controls
 from turngate.errors import ModelError, UsageError
 from turngate.ports import World, on_machine, ssh_option
 from turngate.project.files import MachineUnreachable
 from turngate.settings.slash_commands import BUILT_IN
+from turngate.state.paths import state_folder
 from turngate.trust.review import Review
+
+
+def run_interactive(open_session: OpenSession, first: str | None, output_format: str) -> int:
+    if output_format != "text":
+        raise UsageError(f"--output-format {output_format} needs -p; a conversation prints only text")
+    # The handlers of the chat replace this one before it can be called.
+    code = run_loop(_run_chat(open_session, first), lambda _: None)
+    if error := stdout_error():
+        report_stdout_error(f"turngate: answers could not be written to stdout ({error})")
+        return code or EXIT_IO_ERROR
+    return code
+
+
+async def _run_chat(open_session: OpenSession, first: str | None) -> int:
+    ui = _open_ui(os.path.join(state_folder(), "history"))
+    chat: Chat
+    loop = asyncio.get_running_loop()
+    async with AsyncExitStack() as stack:
+        handlers = {
+            "permit": lambda *call: chat.permit(*call),  # noqa: PLW0108 - the chat is made later
+            "on_event": lambda event: chat.on_event(event),  # noqa: PLW0108
+        }
+        opening = asyncio.create_task(stack.enter_async_context(open_session(**handlers)))
+        caught: list[int] = []
+
+        def cancel(number: int) -> None:
+            caught.append(number)
+            opening.cancel()
+
+        for number in SIGNALS:
+            loop.add_signal_handler(number, cancel, number)
+        await asyncio.wait({opening})
+        if caught:
+            return 128 + caught[0]
+        opened = opening.result()
+        chat = Chat(ui, opened.session, opened.review, opened.world)
+        loop.add_signal_handler(signal.SIGINT, chat.on_ctrl_c)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            loop.add_signal_handler(number, chat.quit, 128 + number)
+        listener = asyncio.create_task(ui.listen(chat))
+        listener.add_done_callback(chat.on_listener_exit)
+        try:
+            code = await chat.run(first)
+        finally:
+            listener.cancel()
+            await asyncio.wait({listener})
+        if not listener.cancelled():
+            listener.result()  # raises what the terminal raised
+        return code
+
+
+def _open_ui(history_path: str) -> TerminalUI:
+    """Return a screen if stdin and stdout are a capable terminal, otherwise plain lines."""
+    if not (os.isatty(0) and os.isatty(1)) or os.environ.get("TERM", "dumb") == "dumb":
+        return PlainUI()
+    try:
+        from turngate.cli.commands.run.screen_ui import ScreenUI  # noqa: PLC0415 # lazy: needs prompt_toolkit
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "wcwidth"):
+            raise
+        from turngate.extra_install import install_command  # noqa: PLC0415 # lazy: not needed where it is installed
+
+        ui = PlainUI()
+        ui.print(
+            "! prompt_toolkit is not installed, so there is no history, no Escape key and no status line; "
+            f"to install it: {install_command('agent')}"
+        )
+        return ui
+    return ScreenUI(history_path)
 
 
 def blocks_at_limit(result: TurnResult) -> dict[str, str]:
@@ -500,3 +578,104 @@ class Chat:
         current = self._activity.current
         if current and not self._interrupted:
             self.ui.set_activity(replace(current, queued=self.session.queued))
+
+
+# The status line
+
+
+MODEL_REQUEST = "waiting for the model"
+MODEL_REPLY = "the model is answering"
+
+
+class _RunningHook(NamedTuple):
+    started: HookStarted
+    since: float  # time.monotonic()
+
+
+class ActivityTracker:
+    def __init__(self) -> None:
+        self._step: Activity | None = None  # the model, a tool, or a command of the user
+        self._hooks: list[_RunningHook] = []
+        self.subagents: dict[str, str] = {}  # running subagents and their labels
+
+    @property
+    def current(self) -> Activity | None:
+        """Return what to show: running hooks before the step that they belong to."""
+        if not self._hooks:
+            return self._step
+        timeouts = [hook.started.timeout for hook in self._hooks if hook.started.timeout is not None]
+        limit = fmt.format_limit(max(timeouts, default=None))
+        label, since = f"waiting for {self._hook_names}", self._hooks[0].since
+        return Activity(label, since, limit=limit, output=self._output)
+
+    @property
+    def _hook_names(self) -> str:
+        names = ", ".join(strip_controls(quote_name(hook.started.hook)) for hook in self._hooks)
+        return f"hook{'s' * (len(self._hooks) > 1)} {names}"
+
+    @property
+    def interruptible(self) -> str | None:
+        """Return the tool or hook that an interrupt would end, or None if it is the model."""
+        if self._hooks:
+            return self._hook_names
+        label = self._step.label if self._step else None
+        return None if label in (MODEL_REQUEST, MODEL_REPLY) else label
+
+    def start(self, label: str) -> None:
+        """Set the step; one that already runs keeps its start."""
+        if self._step is None or self._step.label != label:
+            self.restart(label)
+
+    def restart(self, label: str) -> None:
+        self._step = Activity(label, time.monotonic())
+
+    def clear(self) -> None:
+        self._step, self._hooks = None, []
+
+    def start_hook(self, started: HookStarted) -> None:
+        self._hooks.append(_RunningHook(started, time.monotonic()))
+
+    def end_hook(self, hook: str) -> None:
+        self._hooks = [running for running in self._hooks if running.started.hook != hook]
+
+    def _output(self) -> list[str]:
+        """Return the last line that each running hook has printed; of several hooks with names and times."""
+        lines = [each.started.last_line() for each in self._hooks]
+        if len(lines) < 2:
+            return list(filter(None, lines))
+        now = time.monotonic()
+        names = [f"{quote_name(each.started.hook)} {now - each.since:.0f} s" for each in self._hooks]
+        return [f"{name}: {line}" if line else name for name, line in zip(names, lines, strict=True)]
+
+    def wait_for_subagents(self) -> None:
+        """Show that the turn lasts until its background subagents have ended."""
+        if self.subagents:
+            self.start(f"waiting for {', '.join(map(strip_controls, self.subagents.values()))}")
+
+
+class Totals:
+    """What the status line says of the conversation: tokens, cost, and the gates at the last stop."""
+
+    def __init__(self) -> None:
+        self._usage = Usage()
+        self._cost: float | None = 0.0  # None: the price of a turn is not known
+        self.gates: dict[str, str] = {}  # hooks of the last stop, and their outcomes
+
+    def add(self, result: TurnResult) -> None:
+        self._usage += result.usage
+        if result.usage.total:
+            self._cost = None if self._cost is None or result.cost is None else self._cost + result.cost
+
+    def format(self, settings: Settings) -> str:
+        """Format the figures: `1,238 tokens · $0.0041 · 3 gates: 2 passed, 1 blocked`."""
+        gates = [each for each in settings.rules if each.event == "Stop" and settings.mode_of(each) == "gate"]
+        names = {label(rule.hook) for rule in gates}
+        outcomes = Counter(
+            fmt.outcome_label(outcome) for name, outcome in self.gates.items() if name in names
+        )
+        parts = [f"{self._usage.total:,} tokens"] if self._usage.total else []
+        parts += [fmt.format_dollars(self._cost)] if self._cost else []
+        if gates:
+            results = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+            parts.append(fmt.counted(len(gates), "gate") + (f": {results}" if results else ""))
+        return " · ".join(parts)

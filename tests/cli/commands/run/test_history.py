@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from turngate.cli.commands.run.chat.screen_ui import MAX_ENTRY_BYTES, MAX_HISTORY_ENTRIES, InputHistory
+from turngate.cli.commands.run.screen_ui import MAX_ENTRY_BYTES, MAX_HISTORY_ENTRIES, InputHistory
 
 
 def test_lines_that_are_not_messages_are_skipped(tmp_path: Path) -> None:
