@@ -1,11 +1,13 @@
-"""Decides for each hook whether it will run and, if it is a gate, whether it will hold; and why not."""
+"""Decides for each hook whether it will run and, if it is a gate, whether it will hold; and why not. Reads the reviewed settings for it."""
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, get_args, get_type_hints
+from typing import Literal, NamedTuple, Unpack, get_args, get_type_hints
 
 from turngate._frozen_dataclass import frozen
+from turngate.check.misplaced_files import find_misplaced_files
 from turngate.core.answers.report_types import Skipped
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS
 from turngate.core.conversation.tools import TOOL_NAMES, tool_names
@@ -17,8 +19,13 @@ from turngate.core.hooks.selection import plan, switched_off_by, without_duplica
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.core.text import describe_name, one_line
 from turngate.core.verdict.verdict import honors_blocking, honors_on_failure
+from turngate.project.files import LOCAL
+from turngate.settings.agent_types import check_agent_files, hooks_of_agents
 from turngate.settings.key_table import closest_name
+from turngate.settings.load import Sources, load_layers
+from turngate.settings.plugin_folders import display_name
 from turngate.settings.problem_log import did_you_mean
+from turngate.trust.review import ReviewedHook, Reviewer, accepts_all, gone_rule, with_unique_keys
 
 MCP_PREFIX = "mcp__"  # tools of MCP servers, which no list names
 _MAX_LISTED = 15
@@ -319,3 +326,66 @@ def _of_last_run(facts: HookFacts, settings: Settings) -> Iterator[Finding]:
     outlook: Outlook = "will NOT hold" if is_gate(rule, settings) and not blocks else "will run, but"
     explain = f"`turngate hooks test {rule.event}` explains it"
     yield Finding(outlook, "warning", message, "raise its `timeout`" if run.outcome == "timeout" else explain)
+
+
+# The settings of a project with every hook reviewed, those of agent files as they are written there
+
+
+@frozen
+class ReviewedSettings:
+    settings: Settings
+    hooks: tuple[ReviewedHook, ...]  # the status and the key of each rule of the settings, in the same order
+    gone: tuple[tuple[Rule, str], ...]  # hooks that were approved and are gone, with their keys
+
+
+def review_settings(project: str, **sources: Unpack[Sources]) -> ReviewedSettings:
+    """Return the settings as a session would have them, and the problems of all files."""
+    layers = load_layers(project, **sources, files=LOCAL)
+    reviewer = Reviewer(layers, accept=accepts_all())
+    settings = reviewer.review_settings().with_rules(problems=find_misplaced_files(layers))
+    of_agents = hooks_of_agents(project, settings.dialect.name, LOCAL)
+    rules = (*settings.rules, *reviewer.review_rules(of_agents))
+    reviewed = with_unique_keys([reviewer.review(rule) for rule in rules])
+    written, problems = check_agent_files(settings, project)
+    known = len(settings.rules)
+    used: list[tuple[Rule, ReviewedHook]] = []
+    unused: dict[Problem, None] = {}
+    for rule, hook in _pair(written, reviewed[known:], project):
+        if hook:
+            now = hook.rule
+            used.append((replace(rule, pending=now.pending, rejected=now.rejected, files=now.files), hook))
+        else:
+            message = (
+                f"are not run: another file defines the agent type {describe_name(rule.agent_type or '')}"
+            )
+            unused[Problem(file=rule.file or "", field="hooks", message=message, severity="note")] = None
+    return ReviewedSettings(
+        settings.with_rules(*(rule for rule, _ in used), problems=(*problems, *unused, *reviewer.problems)),
+        (*reviewed[:known], *(hook for _, hook in used)),
+        () if reviewer.accept else tuple(_gone_hooks(reviewer, settings)),
+    )
+
+
+def _pair(
+    written: Sequence[Rule], reviewed: Sequence[ReviewedHook], project: str
+) -> Iterator[tuple[Rule, ReviewedHook | None]]:
+    """Yield each hook of an agent file with its review; None: no session uses it."""
+    left, home = list(reviewed), os.path.expanduser("~")
+    for rule in written:
+        place = (rule.file, rule.agent_type, fired_event(rule), rule.index, rule.hook)
+        for number, used in enumerate(hook.rule for hook in left):
+            file = display_name(used.file or "", project, home)
+            if place == (file, used.agent_type, used.event, used.index, used.hook):
+                yield rule, left.pop(number)
+                break
+        else:
+            yield rule, None
+
+
+def _gone_hooks(reviewer: Reviewer, settings: Settings) -> Iterator[tuple[Rule, str]]:
+    """Yield the project's hooks that were approved and are gone, except those of a file that cannot be read."""
+    unread = {problem.file for problem in settings.errors}
+    for approval in reviewer.vanished("project"):
+        rule = gone_rule(approval)
+        if rule.file not in unread:
+            yield rule, approval.key

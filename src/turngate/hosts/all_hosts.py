@@ -1,6 +1,6 @@
 """Every host that Turngate knows, as data, and the answers for one that it does not know.
 
-Hosts whose settings have a format of their own are in modules of their own.
+Hosts whose settings have a format of their own are in `file_formats.py`.
 """
 
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from turngate.core.constants import IN_ACP, IN_HOOK, IN_TOOL, TEAM_EVENTS
 from turngate.errors import UsageError
+from turngate.hosts.file_formats import KIMI, KIRO, OPENCODE
 from turngate.hosts.host import (
     INSTALLED_TIMEOUT_S,
     SAME_NAMES,
@@ -22,9 +23,6 @@ from turngate.hosts.host import (
     write_json,
     write_portable_answer,
 )
-from turngate.hosts.kimi import KIMI
-from turngate.hosts.kiro import KIRO
-from turngate.hosts.opencode import OPENCODE
 
 # Claude Code: the contract that most other hosts follow, each in its own way.
 CLAUDE_CODE = Host(

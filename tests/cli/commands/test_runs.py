@@ -21,8 +21,7 @@ from tests.support.left_behind import STUCK, asked, left_behind, listed, scripte
 from tests.support.sessions import SAVE_INPUT, block_first, hang, saved_inputs, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 from tests.support.warm_cli import Program
-from turngate.cli.commands.runs.format import format_details, format_table
-from turngate.cli.commands.runs.summary import SubagentSummary
+from turngate.cli.commands.runs.summary import SubagentSummary, format_details, format_table
 from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.registry import Registry

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.cli import turngate
-from turngate.cli.review import run_history as history
-from turngate.cli.review.run_history import Histories, PastRun
+from turngate.cli.review import entries as history
+from turngate.cli.review.entries import Histories, PastRun
 from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.trust.load import load_settings
 

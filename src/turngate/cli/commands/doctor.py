@@ -25,20 +25,27 @@ from turngate.cli.console.signals import restore_handlers, run_to_end
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note, with_place
-from turngate.cli.review.entries import what_to_do
-from turngate.cli.review.run_history import Histories
+from turngate.cli.review.entries import Histories, what_to_do
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import HOST
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict.json_output import hook_json
-from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastRun, diagnose, position
+from turngate.doctor.diagnosis import (
+    Diagnosis,
+    HookDiagnosis,
+    HookFacts,
+    LastRun,
+    ReviewedSettings,
+    diagnose,
+    position,
+    review_settings,
+)
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, HostHookDiagnosis, diagnose_host, with_host_events
 from turngate.doctor.installation import Fact, inspect_turngate
 from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.doctor.proof.proof import Proof, prove, why_unprovable
-from turngate.doctor.reviewed_settings import ReviewedSettings, review_settings
 from turngate.history.past_stops import changed_at
 from turngate.hosts.all_hosts import HOSTS
 from turngate.project.files import LOCAL

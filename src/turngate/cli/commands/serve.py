@@ -19,7 +19,7 @@ from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.project import recorded_project
 from turngate.cli.review.entries import PENDING
-from turngate.doctor.reviewed_settings import review_settings
+from turngate.doctor.diagnosis import review_settings
 from turngate.errors import UsageError
 from turngate.history.journals import block_id
 from turngate.history.sessions import History

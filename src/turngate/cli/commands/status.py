@@ -17,13 +17,11 @@ from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
 from turngate.cli.project import project_folder, with_place
-from turngate.cli.review.entries import PENDING, shown_key
-from turngate.cli.review.run_history import Histories, PastRun
+from turngate.cli.review.entries import PENDING, Histories, PastRun, shown_key
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.selection import switched_off_by
-from turngate.doctor.diagnosis import is_gate
+from turngate.doctor.diagnosis import is_gate, review_settings
 from turngate.doctor.hosts.diagnosis import diagnose_files
-from turngate.doctor.reviewed_settings import review_settings
 from turngate.hosts.all_hosts import AGENT_MARKERS, HOSTS
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import is_inside

@@ -21,13 +21,15 @@ from turngate.cli.arguments import (
     add_json_option,
     default_of,
 )
-from turngate.cli.commands.runs.format import format_details, format_table, summary_json
 from turngate.cli.commands.runs.summary import (
     NO_SUBAGENTS,
     SubagentSummary,
     all_subagents,
     existing_registry,
+    format_details,
+    format_table,
     summarize,
+    summary_json,
     unique_prefix_length,
 )
 from turngate.cli.console.progress import show_if_slow
