@@ -18,7 +18,7 @@ from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, bash, check_arg
 from turngate.agent.tools import search_process as search
 from turngate.core.conversation.tools import TOOL_NAMES, ToolOutput
 from turngate.core.text import truncate_middle
-from turngate.shells import process
+from turngate.shells import local as process
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from turngate.core.text import truncate_middle
 from turngate.core.verdict.hook_run import HookOutcome, outcome, run_message
 from turngate.core.verdict.verdict import Continue, Stop, Verdict
 from turngate.ports import MAX_STDERR_BYTES, BoundedOutput
-from turngate.shells import process
+from turngate.shells import local as process
 from turngate.shells.ssh import process as ssh_process
 from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 

@@ -155,7 +155,7 @@ def test_nothing_is_left_after_a_stop_that_ended_by_itself(project: Path) -> Non
 FORKS = """
     import asyncio, os, sys, time
     from turngate.ports import HookRunContext
-    from turngate.shells.process import run_process
+    from turngate.shells.local import run_process
 
     def run(command):
         argv = ("/bin/sh", "-c", command)

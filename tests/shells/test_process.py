@@ -32,9 +32,9 @@ from turngate.ports import (
     HookRunContext,
     NotStarted,
 )
-from turngate.shells import process
+from turngate.shells import local as process
 from turngate.shells import process_tree as tree
-from turngate.shells.process import run_process
+from turngate.shells.local import run_process
 
 LOST = "ChildProcessError: its exit code is lost: other code in this process waited for the child process"
 
@@ -148,7 +148,7 @@ def test_a_hook_that_itself_runs_hooks_passes_the_outer_marker_on(tmp_path: Path
         textwrap.dedent("""
             import asyncio, os
             from turngate.ports import HookRunContext
-            from turngate.shells.process import run_process
+            from turngate.shells.local import run_process
 
             argv = ("/bin/sh", "-c", "echo $TURNGATE_RUN")
             print(os.environ["TURNGATE_RUN"])

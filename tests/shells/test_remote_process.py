@@ -8,7 +8,7 @@ import pytest
 
 from turngate.core.answers.report_types import Exited
 from turngate.ports import HookRunContext
-from turngate.shells.process import OUTPUT_GRACE_S
+from turngate.shells.local import OUTPUT_GRACE_S
 from turngate.shells.ssh.process import MAX_NOISE_BYTES, RemoteProcess
 
 STDERR = asyncssh.EXTENDED_DATA_STDERR

@@ -14,7 +14,7 @@ from turngate.acp.session_transcript import SessionTranscript
 from turngate.aio.threads import run_in_thread
 from turngate.hosts.host import HostAnswer
 from turngate.ports import HookRunContext
-from turngate.shells.process import run_process
+from turngate.shells.local import run_process
 from turngate.state.paths import session_folder
 from turngate.transcript.reader import MAX_LINE_BYTES
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, run
-from turngate.cli.commands.hooks.run_explanation import explain
+from turngate.cli.commands.hooks.trial import explain
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.report_types import Exited, Returned
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect

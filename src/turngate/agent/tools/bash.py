@@ -15,7 +15,7 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import truncate_middle
 from turngate.ports import ConnectionLost, HookRunContext
 from turngate.runners import sanitize_env
-from turngate.shells.process import run_process
+from turngate.shells.local import run_process
 
 DEFAULT_TIMEOUT_S = 120.0
 MAX_TIMEOUT_S = 600.0

@@ -16,7 +16,7 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import truncate_middle
 from turngate.ports import HookRunContext
 from turngate.runners import sanitize_env
-from turngate.shells.process import run_process
+from turngate.shells.local import run_process
 
 TIMEOUT_S = 30.0
 MAX_OUTPUT_CHARS = 30_000

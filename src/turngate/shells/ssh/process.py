@@ -14,7 +14,7 @@ from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, NotStarted
-from turngate.shells.process import CR_LF_PROBLEM, OUTPUT_GRACE_S, describe_missing_interpreter
+from turngate.shells.local import CR_LF_PROBLEM, OUTPUT_GRACE_S, describe_missing_interpreter
 from turngate.shells.ssh.remote_command import (
     CR_LF,
     NO_FOLDER,

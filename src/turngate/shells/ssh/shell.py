@@ -21,7 +21,7 @@ from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World
-from turngate.shells.process import OUTPUT_GRACE_S
+from turngate.shells.local import OUTPUT_GRACE_S
 from turngate.shells.process_tree import KILL_GRACE_S, VARIABLE, add_marker, new_run_marker
 from turngate.shells.ssh.cleanup_shell import SILENCE_S, CleanupShell, ProgramsMissing
 from turngate.shells.ssh.login import Address, CannotConnect, connect, ssh_command

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from turngate.cli.commands.hooks.run_explanation import effect_of, explain
+from turngate.cli.commands.hooks.trial import effect_of, explain
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.report_types import (
     Exited,
