@@ -28,7 +28,7 @@ from turngate.gates.toolchains import PROJECT_CHECKS
 from turngate.models.resolve import JudgeModels
 from turngate.plugins.handlers import installed_plugins
 from turngate.project.files import LOCAL
-from turngate.settings.json_file import MAX_FILE_BYTES
+from turngate.settings.parse import MAX_FILE_BYTES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_files
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.slash_commands import load_commands

@@ -197,7 +197,11 @@ class ReplayCopy:
     ) -> tuple[tuple[HookRun, ...], tuple[str, ...]]:
         """Return the runs of the hooks, and the links that are left out. Raises NoTree. `stop`: the record of its verdict."""
         tree, session, folder = stop["tree"], f"replay-{uuid4()}", self._copy.project
-        moved = {label(new.hook): (rule, new) for rule in rules for new in (self._moved(rule),)}
+        moved = dict[str, tuple[Rule, Rule]]()
+        for rule in rules:  # its files must be those that were approved
+            files = {self._relocation.text(name): content for name, content in rule.files.items()}
+            new = replace(self._relocation.rule(rule), files=files)
+            moved[label(new.hook)] = rule, new
         settings = self._relocation.settings(self._settings, (new for _, new in moved.values()))
         path = self._write_transcript(tree["transcript"], tree["bytes"])
         place = World(LocalShell(), folder, environ=self._relocation.environ(os.environ), logs=False)
@@ -221,11 +225,6 @@ class ReplayCopy:
 
     async def _check_out(self, ref: str) -> tuple[str, ...]:
         return await run_in_thread(check_out, ref, self._copy.folder, self._copy.original)
-
-    def _moved(self, rule: Rule) -> Rule:
-        """Return a rule for the copy, whose files must be those that were approved."""
-        files = {self._relocation.text(name): content for name, content in rule.files.items()}
-        return replace(self._relocation.rule(rule), files=files)
 
     def _write_transcript(self, path: str, size: int) -> str:
         """Write the transcript as it was then, with the folder of the copy in it; return its path, or "" if there is none."""

@@ -120,10 +120,6 @@ def _add_kiro(text: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
     return _format([*_others(text), *new])
 
 
-def _remove_kiro(text: str) -> str:
-    return _format(hooks) if (hooks := _others(text)) else ""
-
-
 def _others(text: str) -> list[dict[str, Any]]:
     return [hook for hook in _hooks(text) if not is_hook_line(str(_action(hook).get("command")))]
 
@@ -137,7 +133,9 @@ KIRO = Host(
     title="Kiro",
     events={"Stop": "Stop"},
     files={"user": "~/.kiro/hooks/turngate.json", "project": ".kiro/hooks/turngate.json"},
-    file_format=FileFormat(read=_read_kiro, add=_add_kiro, remove=_remove_kiro),
+    file_format=FileFormat(
+        read=_read_kiro, add=_add_kiro, remove=lambda text: _format(hooks) if (hooks := _others(text)) else ""
+    ),
     entry=lambda command: {
         "action": {"type": "command", "command": command},
         "timeout": INSTALLED_TIMEOUT_S,

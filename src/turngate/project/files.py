@@ -158,13 +158,14 @@ class Files:
 
     def match(self, pattern: str) -> Iterator[str]:
         """Yield the paths that a pattern matches, as `glob.iglob` does."""
+        from fnmatch import filter as matching  # noqa: PLC0415  # lazy: the fast path needs no patterns
+
         folder, name = os.path.split(pattern)
         for parent in self.match(folder) if _has_magic(folder) else [folder]:
             path = os.path.join(parent, name)
             if _has_magic(name):
-                yield from (
-                    os.path.join(parent, each) for each in self._names(parent) if _has_name(each, name)
-                )
+                names = (each for each in self._names(parent) if each[0] != "." or name[0] == ".")
+                yield from (os.path.join(parent, each) for each in matching(names, name))
             elif self.lexists(path) if name else self.isdir(parent):
                 yield path
 
@@ -195,12 +196,6 @@ def _mode(function: Callable[[str], os.stat_result], path: str) -> int | None:
 
 def _has_magic(pattern: str) -> bool:
     return any(character in pattern for character in "*?[")
-
-
-def _has_name(name: str, pattern: str) -> bool:
-    from fnmatch import fnmatchcase  # noqa: PLC0415  # lazy: the fast path needs no patterns
-
-    return fnmatchcase(name, pattern) and (name[0] != "." or pattern[0] == ".")
 
 
 class LocalFiles(Files):

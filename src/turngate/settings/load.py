@@ -15,8 +15,7 @@ from turngate.core.settings import Layer, Problem, Rule, Settings, merge
 from turngate.errors import UsageError
 from turngate.project.files import LOCAL, Files, MachineUnreachable
 from turngate.settings import key_table as keys
-from turngate.settings.json_file import UnreadableFile, parse_json, read_json
-from turngate.settings.parse import parse_layer
+from turngate.settings.parse import UnreadableFile, parse_json, parse_layer, read_json
 from turngate.settings.paths import SettingsFile, script_files, settings_files
 from turngate.settings.plugin_folders import PluginLoader, excess_problems, find_plugin_folders
 from turngate.settings.problem_log import add_duplicate_keys

@@ -13,8 +13,7 @@ from turngate.core.settings import Layer, Problem
 from turngate.core.text import describe_json, truncate
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
-from turngate.settings.json_file import UnreadableFile, read_json
-from turngate.settings.parse import parse_layer
+from turngate.settings.parse import UnreadableFile, parse_layer, read_json
 from turngate.settings.problem_log import add_duplicate_keys
 from turngate.state.paths import plugin_data_folder, state_folder
 

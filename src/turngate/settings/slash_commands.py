@@ -19,7 +19,7 @@ from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
 from turngate.settings.agent_types import count_readable, read_text, unread_problems
 from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
-from turngate.settings.json_file import UnreadableFile, read_json
+from turngate.settings.parse import UnreadableFile, read_json
 from turngate.settings.paths import settings_snapshot
 from turngate.settings.plugin_folders import MANIFEST, display_name
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from turngate.doctor.proof.planted_failures import Gate, failures_for, gate_text
-from turngate.doctor.proof.sample_transcript import conversation
+from turngate.doctor.proof.samples import conversation
 
 
 def planted(project: Path, text: str) -> list[tuple[str, str]]:

@@ -175,8 +175,7 @@ def _install(place: Place, options: argparse.Namespace) -> int:
     except UnsuitableSettings as error:
         raise UsageError(f"{place.shown}: {error}; {settings_file.UNCHANGED}") from None
     if not change.is_needed:
-        print(f"already installed in {place.shown}", *next_steps(place), sep="\n")
-        return 0
+        return _print_installed(f"already installed in {place.shown}", place)
     settings_file.check_owner(place.path)
     is_new = "" if change.before is not None else ", which does not exist yet"
     what = "" if place.host.name in EDITORS else "`turngate hook` at "
@@ -186,7 +185,11 @@ def _install(place: Place, options: argparse.Namespace) -> int:
         return 0 if options.dry_run else EXIT_PROBLEMS
     if not _write(place, change, record_file):
         return EXIT_IO_ERROR
-    print(f"installed in {place.shown}", *next_steps(place), sep="\n")
+    return _print_installed(f"installed in {place.shown}", place)
+
+
+def _print_installed(done: str, place: Place) -> int:
+    print(done, *(with_program(step, anywhere=True) for step in next_steps(place)), sep="\n")
     return 0
 
 
@@ -379,10 +382,6 @@ def warnings_before(place: Place, program: str) -> Iterator[str]:
 
 def next_steps(place: Place) -> Iterator[str]:
     """Yield what remains to be done by hand: in the host, and in the project."""
-    yield from (with_program(step, anywhere=True) for step in _next_steps(place))
-
-
-def _next_steps(place: Place) -> Iterator[str]:
     if place.level == "project":
         yield (
             f"→ {place.host.title} may not read this file in a subfolder or a new worktree; `turngate install "

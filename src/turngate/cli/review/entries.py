@@ -21,7 +21,7 @@ from turngate.core.text import one_line
 from turngate.core.verdict.json_output import recorded_gate
 from turngate.hosts.install.json_text import Node, NotJson, read_json_text
 from turngate.project.files import LOCAL, Files
-from turngate.settings.json_file import MAX_FILE_BYTES
+from turngate.settings.parse import MAX_FILE_BYTES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import open_regular_file
 from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE

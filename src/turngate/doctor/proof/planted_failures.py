@@ -19,7 +19,7 @@ from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.doctor.proof.project_copy import git_output
-from turngate.doctor.proof.sample_transcript import conversation
+from turngate.doctor.proof.samples import conversation
 from turngate.gates.project_files import MAKEFILES
 from turngate.gates.toolchains import TOOLS, Tool
 from turngate.project.files import LOCAL, Files

@@ -37,7 +37,7 @@ from turngate.doctor.proof.ready_made_gates import (
     with_all_failures,
     with_judge,
 )
-from turngate.doctor.proof.sample_transcript import conversation
+from turngate.doctor.proof.samples import conversation
 from turngate.engine import ask_hooks
 from turngate.ports import World
 from turngate.project.safe_paths import is_inside, real_path

@@ -28,7 +28,7 @@ from turngate.doctor.proof.planted_failures import (
     failures_for,
     gate_text,
 )
-from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
+from turngate.doctor.proof.samples import conversation, spent_conversation
 from turngate.errors import UsageError
 from turngate.gates.arguments import GateArguments, GateCall, GateProblem, parse_gate_words, read_gate_hook
 from turngate.gates.find_checks import chosen_commands, find_check_commands

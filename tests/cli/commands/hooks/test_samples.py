@@ -3,12 +3,12 @@
 import pytest
 
 from tests.support.builders import rule
-from turngate.cli.commands.hooks.samples import sample_fields, sample_subject
 from turngate.core.constants import EVENTS
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.selection import plan
 from turngate.core.settings import Rule, Settings
+from turngate.doctor.proof.samples import sample_fields, sample_subject
 
 
 def sample(of: Rule, **given: object) -> dict[str, object]:

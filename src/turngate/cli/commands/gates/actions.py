@@ -16,7 +16,6 @@ from uuid import uuid4
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import find_project_here
-from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.console.conversation_text import flat, format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
 from turngate.cli.console.streams import paint
@@ -41,7 +40,7 @@ from turngate.core.verdict.json_output import hook_json
 from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.proof.planted_failures import gate_text
 from turngate.doctor.proof.ready_made_gates import named_gate, why_not_a_check
-from turngate.doctor.proof.sample_transcript import conversation
+from turngate.doctor.proof.samples import conversation, sample_fields
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.gates.session_changes import NO_SESSION, record_files

@@ -12,7 +12,6 @@ from typing import Any, assert_never
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.commands.fire import read_input
-from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.conversation_text import NOT_ENFORCED
 from turngate.cli.console.progress import show_if_slow
@@ -55,7 +54,7 @@ from turngate.core.verdict.tool_effects import (
 )
 from turngate.core.verdict.verdict import Continue, Stop, conclude, is_blocking
 from turngate.doctor.proof.project_copy import ProjectTooLarge, Relocation, copy_project
-from turngate.doctor.proof.sample_transcript import conversation
+from turngate.doctor.proof.samples import conversation, sample_fields
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.ports import World
