@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from turngate.doctor.installation import Fact, inspect_turngate
+from turngate.doctor.diagnosis import Fact, inspect_turngate
 from turngate.state.paths import REGISTRY_FILE
 from turngate.subagents.registry import Registry
 

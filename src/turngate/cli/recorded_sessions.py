@@ -25,7 +25,6 @@ NOT_AT_LIMIT = "the last turn did not end although a gate blocks"
 
 
 def load_history(project: str | None = None) -> History:
-    """Read the sessions of a project, or of all."""
     history = History(state_folder(), project)
     with show_if_slow("reading the journals"), os_errors_as_usage_errors(state_folder()):
         list(history.refresh())

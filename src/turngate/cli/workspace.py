@@ -56,7 +56,6 @@ async def connect(location: str) -> World:
 
 
 def load_given_settings(options: argparse.Namespace, world: World) -> Settings:
-    """Return the settings of the project for the options of a command."""
     return load_settings(world.project, trust=options.trust, **settings_options(options, world))
 
 

@@ -170,7 +170,6 @@ def _read_opencode(text: str) -> Mapping[str, Any]:
 
 
 def _add_opencode(text: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the whole plugin."""
     if text.strip() and not _read_opencode(text)["hooks"]:
         raise ValueError("it is another plugin with the name of this one; rename it")
     from importlib.resources import files  # noqa: PLC0415 # lazy: it takes longer to load than all hosts, and only `install` needs it

@@ -99,17 +99,13 @@ def normalize(fields: dict[str, object]) -> dict[str, object]:
     """
     known: dict[str, object] = {}
     for name, names in _TEXTS.items():
-        for each in names:
-            value = fields.get(each)
-            if isinstance(value, str) and value and value != _NO_TEXT:
-                known[name] = value
-                break
+        texts = (each for each in map(fields.get, names) if isinstance(each, str) and each != _NO_TEXT)
+        if text := next(filter(None, texts), None):
+            known[name] = text
     for name, names in _LISTS.items():
-        for each in names:
-            items = fields.get(each)
-            if isinstance(items, list) and items:
-                known[name] = [item for item in items if isinstance(item, dict)]
-                break
+        lists = (each for each in map(fields.get, names) if isinstance(each, list))
+        if items := next(filter(None, lists), None):
+            known[name] = [item for item in items if isinstance(item, dict)]
     effort = fields.get("effort")
     if isinstance(effort, dict) and isinstance(effort.get("level"), str):
         known["effort"] = effort

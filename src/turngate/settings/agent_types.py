@@ -259,7 +259,6 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def describe_types(agent_types: Mapping[str, AgentType]) -> str:
-    """Return the list of agent types for the model."""
     return "\n".join(
         f"- {each.name}: {each.description or 'no description'}" for each in agent_types.values()
     )

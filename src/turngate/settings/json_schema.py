@@ -22,7 +22,6 @@ _VALUES: Mapping[OptionKind, Mapping[str, Any]] = {
 
 
 def gate_schema(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a gate hook with these keys."""
     named = {"gate": {**own["gate"], "enum": [*GATES]}}
     return {
         "type": "object",

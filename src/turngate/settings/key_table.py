@@ -535,7 +535,6 @@ def is_comment(name: str) -> bool:
 
 
 def closest_name(word: str, names: Iterable[str], similarity: float = 0.8) -> str | None:
-    """Return the closest known name, or None."""
     import difflib  # noqa: PLC0415 # lazy: only for a mistake
 
     by_letters = {name.lower(): name for name in names}

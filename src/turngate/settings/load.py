@@ -159,7 +159,6 @@ def has_unloaded_hooks(settings: Settings, *events: str) -> bool:
 
 
 def _load_file(file: SettingsFile, dialect: Dialect, files: Files) -> Layer | None:
-    """Return the layer of a file, or None if the file does not exist."""
     try:
         value, duplicates = read_json(file.path, files)
     except FileNotFoundError:

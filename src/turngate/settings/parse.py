@@ -159,7 +159,6 @@ def _parse_restrictions(value: Mapping[str, Any], log: ProblemLog) -> dict[str, 
 
 
 def _parse_section(section: Any, log: ProblemLog) -> dict[str, Any]:
-    """Return the values of the `turngate` section by field of `Settings`."""
     if not isinstance(section, dict):
         log.add(f"is {describe_json(section)}, expected an object", "turngate")
         return {}
@@ -232,26 +231,20 @@ def _parse_env(env: Any, log: ProblemLog) -> dict[str, str]:
 
 
 def _check_file_keys(value: Mapping[str, Any], family: str, log: ProblemLog) -> None:
-    """Report mistakes in the keys at the top of the file."""
     for name in value:
         if name in EVENTS:
             log.event, hint = name, f'put it inside "hooks": {{"{name}": […]}}'
             log.add("is at the top of the file, so its hooks never run", hint=hint)
             log.event = ""
+        elif family == "claude" and (wrong := wrong_claude_setting(name, value[name])):
+            effect = "Claude Code ignores this whole file, hooks included; Turngate does not"
+            log.add(f"is {describe_json(wrong[1])}: {effect}", wrong[0], severity="warning")
         elif family == "claude":
-            _check_claude_key(name, value[name], log)
+            if name == "enabledPlugins" and any(value[name].values()):
+                hint = "name their folders with --plugin-dir or `pluginDirs`"
+                log.add("hooks of installed plugins do not run here", name, hint, severity="note")
         elif name not in keys.FILE_KEYS and not keys.is_comment(name):
             _add_unknown_file_key(name, family, log)
-
-
-def _check_claude_key(name: str, value: Any, log: ProblemLog) -> None:
-    if wrong := wrong_claude_setting(name, value):
-        part, found = wrong
-        effect = "Claude Code ignores this whole file, hooks included; Turngate does not"
-        log.add(f"is {describe_json(found)}: {effect}", part, severity="warning")
-    elif name == "enabledPlugins" and any(value.values()):
-        hint = "name their folders with --plugin-dir or `pluginDirs`"
-        log.add("hooks of installed plugins do not run here", name, hint, severity="note")
 
 
 def _add_unknown_file_key(name: str, family: str, log: ProblemLog) -> None:

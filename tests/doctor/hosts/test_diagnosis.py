@@ -11,10 +11,9 @@ import pytest
 from tests.support.builders import stop_hooks, write_settings
 from turngate.cli.main import main
 from turngate.core.settings import Problem
-from turngate.doctor.diagnosis import Finding
+from turngate.doctor.diagnosis import Fact, Finding
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host
 from turngate.doctor.hosts.files import MAX_FILE_BYTES, codex_key, hooks_in, read_host_files
-from turngate.doctor.installation import Fact
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Level
 from turngate.hosts.install.hook_command import entries_for

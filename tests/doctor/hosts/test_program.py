@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from turngate.doctor.diagnosis import Fact
 from turngate.doctor.hosts.diagnosis import inspect_program
-from turngate.doctor.installation import Fact
 from turngate.hosts.all_hosts import CODEX, HOSTS
 
 

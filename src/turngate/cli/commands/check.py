@@ -100,7 +100,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def find_all_problems(project: str, given: Mapping[str, Any]) -> tuple[Settings, tuple[Problem, ...]]:
-    """Return the settings with these options, and all their problems."""
     from turngate.check.lint import find_problems  # noqa: PLC0415 # lazy: as above
 
     layers = load_layers(project_path(project, LOCAL), **given, files=LOCAL)

@@ -57,7 +57,6 @@ def command_nodes() -> Iterator[Node]:
 
 
 def _parser_nodes(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Node]:
-    """Yield the node of a command, and those of its actions."""
     names, options, values = dict[str, str](), dict[str, str](), dict[str, tuple[str, ...]]()
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of them
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above

@@ -34,16 +34,17 @@ from turngate.core.text import quote_name
 from turngate.core.verdict.json_output import hook_json
 from turngate.doctor.diagnosis import (
     Diagnosis,
+    Fact,
     HookDiagnosis,
     HookFacts,
     LastRun,
     ReviewedSettings,
     diagnose,
+    inspect_turngate,
     position,
     review_settings,
 )
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, HostHookDiagnosis, diagnose_host, with_host_events
-from turngate.doctor.installation import Fact, inspect_turngate
 from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.doctor.proof.proof import Proof, prove, why_unprovable
 from turngate.history.past_stops import changed_at

@@ -41,7 +41,6 @@ UNKNOWN_HOST = (
 
 
 def run(words: list[str]) -> int:
-    """Answer the event on stdin."""
     if "--help" in words or "-h" in words:
         print(_help_text())
         sys.exit()
@@ -249,7 +248,6 @@ def _answer_event(
 
 
 def _time_limit(given: str | None, default: float) -> float:
-    """Return the seconds for all hooks together."""
     try:
         seconds = default if given is None else float(given)
     except ValueError:

@@ -30,7 +30,6 @@ class SafeStream:
         return len(text)
 
     def write_raw(self, text: str) -> None:
-        """Write a text with its control characters."""
         if self.after:
             self.after.flush()
         self._call("write", text.encode(self.encoding, "replace").decode(self.encoding))

@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from string import Template
@@ -22,7 +22,7 @@ from turngate.core.hooks.turngate_hook_command import read_hook_line
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell.script_exit_codes import block_attempt
 from turngate.core.text import describe_json, one_line, quote_name
-from turngate.doctor.diagnosis import Diagnosis, Finding, Outlook, finding_of, position, worst_first
+from turngate.doctor.diagnosis import Diagnosis, Fact, Finding, Outlook, finding_of, position, worst_first
 from turngate.doctor.hosts.files import (
     HostFile,
     HostHook,
@@ -36,9 +36,8 @@ from turngate.doctor.hosts.files import (
     trusts_folder,
     why_ignored,
 )
-from turngate.doctor.installation import Fact
 from turngate.hosts.all_hosts import CODEX, HOSTS
-from turngate.hosts.host import FolderTrust, Host
+from turngate.hosts.host import Host
 from turngate.hosts.input_fields import EVENT_NAMES, PROJECT_VARIABLES
 from turngate.hosts.install.hook_command import hook_command, how_to_find
 from turngate.project.files import LOCAL
@@ -110,7 +109,6 @@ def diagnose_files(host: Host, settings: Settings, project: str, environ: Mappin
     files = read_host_files(host, project, environ)
     hooks = [hook for file in files for hook in hooks_in(file)]
     lines = [hook for hook in hooks if hook.is_turngate]
-    common = _common_findings(host, files, project, environ)
     slow = _slowest(settings)
     found = []
     for hook in filter(_is_examined, hooks):
@@ -119,7 +117,11 @@ def diagnose_files(host: Host, settings: Settings, project: str, environ: Mappin
             own = check_line(hook, host, others, slow, environ.get("PATH"))
         else:
             own = check_stop_hook(hook, host, project)
-        found.append(HostHookDiagnosis(hook, worst_first([*common(hook), *own])))
+        found.append(
+            HostHookDiagnosis(
+                hook, worst_first([*_common_findings(hook, host, files, project, environ), *own])
+            )
+        )
     problems = tuple(problem for file in files for problem in _problems_of(file, host))
     return HostDiagnosis(host, (), tuple(found), problems)
 
@@ -140,21 +142,24 @@ def _slowest(settings: Settings) -> "SlowHook | None":
 
 
 def _common_findings(
-    host: Host, files: list[HostFile], project: str, environ: Mapping[str, str]
-) -> Callable[[HostHook], Iterator[Finding]]:
-    """Return the function that yields what prevents any hook of a file."""
-    switches = [switch for file in files for switch in _switches(file, host)]
-    checks: list[Callable[[HostHook], Iterator[Finding]]] = [
-        lambda hook: _rejected(hook.file, host),
-        lambda hook: (found for commands, found in switches if commands is None or hook.command in commands),
-    ]
+    hook: HostHook, host: Host, files: list[HostFile], project: str, environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Yield what prevents any hook of a file."""
+    yield from _rejected(hook.file, host)
+    for file in files:
+        for key, off in host.switches.items():
+            if setting(file.value, key) is off:
+                yield _switched_off(key, file)
+        disabled = setting(file.value, host.list_of_disabled) if host.list_of_disabled else None
+        if isinstance(disabled, list) and hook.command in disabled:
+            yield _switched_off(host.list_of_disabled, file)
     if host is CODEX:
-        config = read_codex_config(project, environ)
-        checks.append(lambda hook: _codex_trust(hook, config, project))
-    if trust := host.folder_trust:
+        yield from _codex_trust(hook, read_codex_config(project, environ), project)
+    if (trust := host.folder_trust) and (trust.needed_for_user or hook.file.level != "user"):
         trusted = trusts_folder(trust, host, files, project, environ)
-        checks.append(lambda hook: _folder_trust(hook, host, trusted, trust))
-    return lambda hook: (finding for check in checks for finding in check(hook))
+        message = f"{host.title} does not trust this folder{'' if trusted is False else ' yet'}"
+        if not trusted:
+            yield Finding("will NOT run", "error", message, f"start `{host.name}` in it and trust it")
 
 
 def _rejected(file: HostFile, host: Host) -> Iterator[Finding]:
@@ -164,19 +169,6 @@ def _rejected(file: HostFile, host: Host) -> Iterator[Finding]:
         yield Finding("will run", "note", f"{host.title} reads {file.name} only if {host.reads_them_if}")
     if why := why_ignored(host, file.path, file.name):
         yield Finding("will NOT run", "error", why, host.how_to_be_read)
-
-
-_Switch = tuple[Sequence[object] | None, Finding]  # the commands that it switches off, None: all
-
-
-def _switches(file: HostFile, host: Host) -> Iterator[_Switch]:
-    """Yield what switches hooks off."""
-    for key, off in host.switches.items():
-        if setting(file.value, key) is off:
-            yield None, _switched_off(key, file)
-    disabled = setting(file.value, host.list_of_disabled) if host.list_of_disabled else None
-    if isinstance(disabled, list):
-        yield disabled, _switched_off(host.list_of_disabled, file)
 
 
 def _switched_off(setting: str, file: HostFile) -> Finding:
@@ -204,13 +196,6 @@ _CHANGED_SINCE = Fact(
     hint="open `/hooks` in Codex after a change",
 )
 _REVIEW = "start `codex` and review it in `/hooks`"
-
-
-def _folder_trust(hook: HostHook, host: Host, trusted: bool | None, trust: FolderTrust) -> Iterator[Finding]:
-    if trusted or (hook.file.level == "user" and not trust.needed_for_user):
-        return
-    message = f"{host.title} does not trust this folder" + ("" if trusted is False else " yet")
-    yield Finding("will NOT run", "error", message, f"start `{host.name}` in it and trust it")
 
 
 # Files

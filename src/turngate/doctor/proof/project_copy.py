@@ -125,8 +125,10 @@ def _repository_above(project: str) -> str | None:
 
 def _copy_first(roots: Iterable[str], private: str) -> "_Copier":
     """Copy the first of these folders that is not too large."""
-    targets = {root: os.path.join(LOCAL.resolve(private), os.path.basename(root) or "root") for root in roots}
-    *larger, smallest = (_Copier(*each) for each in targets.items())
+    *larger, smallest = (
+        _Copier(root, os.path.join(LOCAL.resolve(private), os.path.basename(root) or "root"))
+        for root in roots
+    )
     for copier in larger:
         with contextlib.suppress(ProjectTooLarge):
             copier.copy()
@@ -140,7 +142,6 @@ def _copy_first(roots: Iterable[str], private: str) -> "_Copier":
 
 
 def remove_stale_copies() -> None:
-    """Remove the copies of processes that ended without removing them."""
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(tempfile.gettempdir())):
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
@@ -349,7 +350,6 @@ def _git_folders(path: str) -> tuple[str, str] | None:
 
 
 def _copy_git(own: str, common: str, target: str) -> None:
-    """Make the folder `.git` of a copy."""
 
     def left_out(folder: str, names: list[str]) -> list[str]:
         is_foreign = folder == common != own

@@ -71,7 +71,6 @@ def why_unprovable(hook: HookDiagnosis) -> str | None:
 
 
 async def prove(hook: HookDiagnosis, settings: Settings, project: str, copy: ProjectCopy) -> Proof:
-    """Try one gate in a fresh copy of the project."""
     try:
         return await _try(_Trial(hook, settings, project, copy))
     except OSError as error:

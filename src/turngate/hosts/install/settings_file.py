@@ -338,13 +338,11 @@ def digest(text: str) -> str:
 
 
 def record_path(state: str, path: str) -> str:
-    """Return the record of a settings file."""
     name = hashlib.sha256(real_path(path).encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return os.path.join(state, "installs", f"{name}.json")
 
 
 def read_record(path: str) -> InstallRecord | None:
-    """Return a record, or None if there is none that can be read."""
     try:
         value = json.loads(read_bytes(path, MAX_RECORD_BYTES))
         return InstallRecord(value["before"], tuple(value["after"]), tuple(value["folders"]))

@@ -119,7 +119,6 @@ class RemoteCopies:
         return path if original is None or not self.has_lost(path) else await self.copy(original)
 
     async def close(self) -> None:
-        """Remove the copies."""
         for transfer in tuple(self._transfers.values()):
             await transfer.cancel()
         copies, self._copies = self._copies, {}

@@ -93,7 +93,6 @@ class Place:
 
 
 def try_hooks(options: argparse.Namespace, workspace: OpenWorkspace) -> int:
-    """Run the command in the workspace of the project."""
     world = workspace.world
     settings = load_all_hooks(options, world)
     chosen = _choose(settings, options.event, options.hook)
@@ -169,7 +168,6 @@ def _open_place(world: World, *, in_place: bool) -> Iterator[Place]:
 async def _try_all(
     chosen: Sequence[tuple[str, Rule]], settings: Settings, place: Place, fields: dict[str, Any]
 ) -> list[Trial]:
-    """Run the hooks one after another, each by itself."""
     trials = []
     for key, rule in chosen:
         given = sample_fields(rule, fields, project=place.world.project, transcript=place.transcript)

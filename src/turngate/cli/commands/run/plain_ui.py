@@ -61,7 +61,6 @@ class PlainUI:
             self._input_expected.set()
 
     def show_menu(self, menu: Menu | None) -> None:
-        """Print the rows with their numbers, and ask for a line."""
         if menu is not None:
             self.print(menu.title)
             for number, (text, _) in enumerate(menu.rows, 1):

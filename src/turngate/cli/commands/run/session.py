@@ -191,7 +191,6 @@ def _chosen_session(options: argparse.Namespace, location: str) -> str | None:
 
 
 def _sessions(dialect: str) -> list[SessionSummary]:
-    """Return the sessions of a dialect, the newest first."""
     state = state_folder()
     found = list_sessions(state)
     return [each for each in found if each.path == main_transcript_path(state, each.session_id, dialect)]

@@ -362,7 +362,6 @@ def _run_json(run: SubagentRun) -> dict[str, Any]:
 
 
 def _finite(number: float | None) -> float | None:
-    """Return a number that JSON has, or None."""
     return number if number is not None and math.isfinite(number) else None
 
 
