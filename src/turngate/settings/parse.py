@@ -13,7 +13,7 @@ from turngate.core.hooks.kinds import CLEAN, MAX_TIMEOUT_S, SETTINGS_KINDS, Comm
 from turngate.core.hooks.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Layer, Rule
 from turngate.core.text import COMMENT, describe_json, describe_name, describe_syntax_error
-from turngate.project.files import Files
+from turngate.project.files import LOCAL, Files
 from turngate.settings import key_table as keys
 from turngate.settings.key_table import (
     MAX_VARIABLE_CHARS,
@@ -49,12 +49,17 @@ class UnreadableFile(Exception):
 
 def read_json(path: str, files: Files) -> JsonFile:
     """Return the value of a file, an object without keys if it is empty. Raises UnreadableFile or FileNotFoundError."""
+    return parse_json(read_utf8(path, files).removeprefix("\ufeff"))
+
+
+def read_utf8(path: str, files: Files = LOCAL, max_bytes: int = MAX_FILE_BYTES) -> str:
+    """Return the text of a file, with its byte order mark. Raises UnreadableFile or FileNotFoundError."""
     try:
-        text = read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8-sig")
+        return read_bytes(path, max_bytes, files).decode()
     except NotARegularFile as error:
         raise UnreadableFile(str(error), error.hint) from None
     except FileTooLarge:
-        raise UnreadableFile(f"is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB") from None
+        raise UnreadableFile(f"is larger than {max_bytes // 1024 // 1024} MiB") from None
     except UnicodeDecodeError as error:
         raise UnreadableFile(f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
     except (FileNotFoundError, NotADirectoryError):
@@ -69,7 +74,6 @@ def read_json(path: str, files: Files) -> JsonFile:
         elif isinstance(error, PermissionError):
             hint = "check its permissions"
         raise UnreadableFile(message, hint) from None
-    return parse_json(text)
 
 
 def parse_json(text: str) -> JsonFile:

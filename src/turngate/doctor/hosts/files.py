@@ -14,7 +14,7 @@ from turngate.hosts.host import FolderTrust, Host, Level
 from turngate.hosts.install.json_text import read_json_text
 from turngate.project.checkouts import up_to_top
 from turngate.project.safe_paths import is_inside
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.parse import UnreadableFile, read_utf8
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 
@@ -105,7 +105,7 @@ def full_path(host: Host, name: str, project: str, environ: Mapping[str, str]) -
 
 def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     try:
-        text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
+        text = read_utf8(path, max_bytes=MAX_FILE_BYTES).removeprefix("\ufeff")
         if host.file_format and os.path.basename(path) == os.path.basename(host.files["user"]):
             value: Any = host.file_format.read(text)
         elif path.endswith(".toml"):
@@ -113,14 +113,12 @@ def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
         else:
             value = node.value if (node := read_json_text(text)) else {}
         problem = None if isinstance(value, dict) else "is not a JSON object"
-    except UnicodeDecodeError as error:
-        value, problem = {}, f"is not UTF-8 (byte {error.start})"
-    except ValueError as error:
+    except UnreadableFile as error:
+        value, problem = {}, str(error)
+    except FileNotFoundError:  # it was removed just now
+        value, problem = {}, "does not exist"
+    except (ValueError, RecursionError) as error:
         value, problem = {}, f"cannot be parsed: {error}"
-    except FileTooLarge:
-        value, problem = {}, f"is larger than {MAX_FILE_BYTES // 1024**2} MiB"
-    except (OSError, NotARegularFile, RecursionError) as error:
-        value, problem = {}, f"cannot be read: {getattr(error, 'strerror', None) or error}"
     return HostFile(path, name, host, level, {} if problem else value, problem)
 
 

@@ -14,6 +14,7 @@ from turngate.errors import UsageError
 from turngate.hosts.host import FileFormat, Host
 from turngate.hosts.install.json_text import BLANKS, Node, NotJson, read_json_text, rewrite
 from turngate.project.safe_paths import real_path
+from turngate.settings.parse import UnreadableFile, read_utf8
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, open_regular_file, wait_for_lock, write_and_rename
 
@@ -210,19 +211,11 @@ class ChangedMeanwhile(UsageError):
 def read_settings_text(path: str) -> str | None:
     """Return the text of a file, with its line ends and byte order mark, or None if there is none. Raises UsageError."""
     try:
-        return read_bytes(path, MAX_BYTES).decode()
-    except (FileNotFoundError, NotADirectoryError):
-        if os.path.islink(path):
-            raise _unusable(path, "is a link to a file that does not exist") from None
+        return read_utf8(path, max_bytes=MAX_BYTES)
+    except FileNotFoundError:
         return None
-    except FileTooLarge:
-        raise _unusable(path, f"is larger than {MAX_BYTES // 1024 // 1024} MiB") from None
-    except NotARegularFile as error:
+    except UnreadableFile as error:
         raise _unusable(path, str(error)) from None
-    except UnicodeDecodeError as error:
-        raise _unusable(path, f"is not UTF-8 (byte {error.start})") from None
-    except OSError as error:
-        raise _unusable(path, f"cannot be read: {error.strerror}") from None
 
 
 def _unusable(path: str, why: str) -> UsageError:
