@@ -80,7 +80,7 @@ def words(text: str) -> str:
 
 
 def meaning(name: str, key: keys.Key) -> str:
-    text = words(key.schema["description"])
+    text = words(key.type.schema["description"])
     return f"{text} [More]({PAGES[name]})" if name in PAGES else text
 
 
@@ -108,7 +108,7 @@ def hook_keys() -> str:
     for name, key in keys.HOOK_KEYS.items():
         owners = [kind for kind in key.kinds if kind in SETTINGS_KINDS]
         of = "all" if len(owners) == len(SETTINGS_KINDS) else ", ".join(owners)
-        rows.append((f"`{name}`", words(key.expected), _hook_default(name, key), of, meaning(name, key)))
+        rows.append((f"`{name}`", words(key.type.expected), _hook_default(name, key), of, meaning(name, key)))
     return table(("key", "value", "default", "kinds", "meaning"), rows)
 
 
@@ -128,7 +128,7 @@ def _hook_default(name: str, key: keys.Key) -> str:
 
 def turngate_keys() -> str:
     rows = [
-        (f"`{name}`", words(key.expected), _default(name, key), MERGES[key.merge], meaning(name, key))
+        (f"`{name}`", words(key.type.expected), _default(name, key), MERGES[key.merge], meaning(name, key))
         for name, key in keys.TURNGATE_KEYS.items()
     ]
     return table(("key", "value", "default", "in several files", "meaning"), rows)
@@ -139,7 +139,9 @@ def _default(name: str, key: keys.Key) -> str:
 
 
 def restrictions() -> str:
-    rows = [(f"`{name}`", words(key.expected), meaning(name, key)) for name, key in keys.RESTRICTIONS.items()]
+    rows = [
+        (f"`{name}`", words(key.type.expected), meaning(name, key)) for name, key in keys.RESTRICTIONS.items()
+    ]
     return table(("key", "value", "meaning"), rows)
 
 

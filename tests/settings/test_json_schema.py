@@ -225,7 +225,7 @@ def test_what_the_parser_ignores_with_a_warning_the_schema_rejects(name: str, va
 
 def test_every_key_has_words_for_the_editor() -> None:
     describe_types = [*keys.HOOK_KEYS.items(), *keys.TURNGATE_KEYS.items()]
-    assert [name for name, key in describe_types if not key.schema.get("description")] == []
+    assert [name for name, key in describe_types if not key.type.schema.get("description")] == []
 
 
 # What a schema can say: no NUL, no half characters, no infinity.

@@ -104,17 +104,17 @@ def test_each_key_of_a_hook_becomes_the_field_of_its_row(name: str) -> None:
     row = keys.HOOK_KEYS[name]
     for kind in (kind for kind in row.kinds if kind in SETTINGS_KINDS):
         body = {"command": "make"} if kind == "gate" else {SETTINGS_KINDS[kind].body: "http://localhost/"}
-        value = "tests" if name == "gate" else {} if name == "options" else sample(row.schema)
+        value = "tests" if name == "gate" else {} if name == "options" else sample(row.type.schema)
         entry = {"type": kind, **body, name: value}
         groups = {"hooks": {"Stop": [{"hooks": [entry]}]}}
         layer = parse_layer(groups, file="f", level="user", family="turngate", dialect=TURNGATE)
         field = getattr(layer.rules[0].hook, row.field)
-        assert (field, layer.problems) == (row.convert(value) if row.convert else value, ())
+        assert (field, layer.problems) == (row.type.convert(value) if row.type.convert else value, ())
 
 
 @pytest.mark.parametrize("name", keys.TURNGATE_KEYS)
 def test_merged_values_have_the_type_of_the_field(name: str) -> None:
-    section = {name: sample(keys.TURNGATE_KEYS[name].schema)}
+    section = {name: sample(keys.TURNGATE_KEYS[name].type.schema)}
     layers = [
         parse_layer({"turngate": section}, file=level, level=level, family="turngate", dialect=TURNGATE)
         for level in ("user", "project")

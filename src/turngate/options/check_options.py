@@ -51,28 +51,28 @@ def parse_options(
     return valid, list(parser.log.problems), parser.deprecated
 
 
-def _describe_invalid(value: Any, row: ValueType | keys.Key) -> str:
+def _describe_invalid(value: Any, kind: ValueType) -> str:
     """Return the message for an invalid value. In a dict only the invalid entry is named: values may be secrets."""
-    if isinstance(value, dict) and row.is_valid({}):
-        invalid = next((name for name, each in value.items() if not row.is_valid({name: each})), None)
+    if isinstance(value, dict) and kind.is_valid({}):
+        invalid = next((name for name, each in value.items() if not kind.is_valid({name: each})), None)
         if invalid is not None:
-            return f"has an invalid entry {describe(invalid)}, expected {row.expected}"
-    return f"is {describe_invalid(value, row.is_valid, row.expected, describe)}, expected {row.expected}"
+            return f"has an invalid entry {describe(invalid)}, expected {kind.expected}"
+    return f"is {describe_invalid(value, kind, describe)}, expected {kind.expected}"
 
 
 _MILLISECONDS = ValueType(is_milliseconds, EXPECTED_MILLISECONDS, {}, convert=lambda value: value / 1000)
 
 # The fields of Options besides `hooks`.
-OWN: Mapping[str, ValueType | keys.Key] = {
+OWN: Mapping[str, ValueType] = {
     "timeout_ms": _MILLISECONDS,
-    "mode": keys.TURNGATE_KEYS["mode"],
-    "order": keys.TURNGATE_KEYS["order"],
+    "mode": keys.TURNGATE_KEYS["mode"].type,
+    "order": keys.TURNGATE_KEYS["order"].type,
     "dialect": one_of(*DIALECTS)._replace(expected="one of " + ", ".join(f'"{name}"' for name in DIALECTS)),
-    "limit": keys.TURNGATE_KEYS["limit"]._replace(
+    "limit": keys.TURNGATE_KEYS["limit"].type._replace(
         is_valid=lambda value: is_count(value) and value <= MAX_TIMEOUT_S
     ),
-    "model": keys.TURNGATE_KEYS["model"],
-    "judge": keys.TURNGATE_KEYS["judge"],
+    "model": keys.TURNGATE_KEYS["model"].type,
+    "judge": keys.TURNGATE_KEYS["judge"].type,
 }
 
 _FUNCTION = ValueType(callable, "a function", {})
@@ -225,10 +225,10 @@ class _OptionsParser:
             value = copy_plain(getattr(hook, row.field))
             if value is None and default_of(hook, row.field) is None:
                 continue
-            if row.is_valid(value):
-                valid[row.field] = value if row.convert is None else row.convert(value)
+            if row.type.is_valid(value):
+                valid[row.field] = value if row.type.convert is None else row.type.convert(value)
             else:
-                self.log.add(_describe_invalid(value, row), row.field)
+                self.log.add(_describe_invalid(value, row.type), row.field)
         return replace(hook, **valid)
 
     def parse_entry(self, entry: Mapping[Any, Any]) -> Hook | None:
@@ -244,7 +244,7 @@ class _OptionsParser:
         for key in rejected:
             self.add_rejected_key(key, hook)
         if hook.needs_body and hook.body not in entry:
-            self.log.add(f"is missing, expected {_FIELDS[hook.body].expected}", hook.body)
+            self.log.add(f"is missing, expected {_FIELDS[hook.body].type.expected}", hook.body)
         return hook(**parsed) if hook.body in parsed or not hook.needs_body else None
 
     def add_rejected_key(self, rejected: RejectedKey, hook: type[Hook]) -> None:
@@ -256,7 +256,7 @@ class _OptionsParser:
             owners = " and ".join(row.kinds)
             self.log.add(f"is a field of {owners} hooks, not of {hook.kind} hooks", name)
         else:
-            self.log.add(_describe_invalid(value, row), name)
+            self.log.add(_describe_invalid(value, row.type), name)
 
 
 def default_of(hook: Hook, name: str) -> Any:

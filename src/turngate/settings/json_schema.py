@@ -81,11 +81,14 @@ def settings_schema() -> dict[str, Any]:
                 "properties": {event: _groups(event) for event in EVENTS},
             },
             "disableAllHooks": _typed(["boolean", "null"], "true: the hooks of this family do not run."),
-            **{name: dict(key.schema) for name, key in keys.RESTRICTIONS.items()},
-            "env": {**keys.HOOK_KEYS["env"].schema, "description": "Environment variables for all hooks."},
+            **{name: dict(key.type.schema) for name, key in keys.RESTRICTIONS.items()},
+            "env": {
+                **keys.HOOK_KEYS["env"].type.schema,
+                "description": "Environment variables for all hooks.",
+            },
             "turngate": {
                 "type": "object",
-                "properties": {name: dict(key.schema) for name, key in keys.TURNGATE_KEYS.items()},
+                "properties": {name: dict(key.type.schema) for name, key in keys.TURNGATE_KEYS.items()},
             },
             "agents": _STEERS,
         },
@@ -127,7 +130,7 @@ def _hook(hook: type[Hook]) -> dict[str, Any]:
 
 
 def _own_keys(hook: type[Hook]) -> dict[str, Any]:
-    return {name: dict(key.schema) for name, key in keys.HOOK_KEYS.items() if hook.kind in key.kinds}
+    return {name: dict(key.type.schema) for name, key in keys.HOOK_KEYS.items() if hook.kind in key.kinds}
 
 
 _TYPES: Mapping[type | tuple[type, ...], str | list[str]] = {

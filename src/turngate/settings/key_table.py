@@ -24,17 +24,15 @@ class ValueType(NamedTuple):
     per_event: "ValueType | None" = None
 
 
-def describe_invalid(
-    value: Any, is_valid: Callable[[Any], bool], expected: str, describe: Callable[[Any], str] = describe_json
-) -> str:
+def describe_invalid(value: Any, expected: ValueType, describe: Callable[[Any], str] = describe_json) -> str:
     """Return an invalid value in the words of a message; of a list or of timeouts, with the item that is wrong."""
-    if is_valid is _is_default_timeouts and type(value) is dict:
+    if expected.is_valid is _is_default_timeouts and type(value) is dict:
         return _describe_default_timeouts(value)
-    if type(value) is not list or not expected.startswith("a list of"):
+    if type(value) is not list or not expected.expected.startswith("a list of"):
         return describe(value)
     if not value:
         return "an empty list"
-    invalid = next((item for item in value if not is_valid([item])), None)
+    invalid = next((item for item in value if not expected.is_valid([item])), None)
     return f"a list with {describe(invalid)} in it"
 
 
@@ -271,14 +269,10 @@ def _wrong_part(path: str, value: object, expected: object) -> tuple[str, object
 
 
 class Key(NamedTuple):
-    """One row. The fields of its `ValueType` are copied, because every entry of every file is checked with them."""
+    """One row."""
 
     field: str  # the field of the hook or of `Settings`
-    is_valid: Callable[[Any], bool]
-    expected: str
-    schema: Mapping[str, Any]
-    convert: Callable[[Any], Any] | None
-    per_event: ValueType | None
+    type: ValueType  # its schema has the description
     kinds: tuple[str, ...]  # the hook kinds that have it
     drops_hook: bool  # an invalid value drops the hook; otherwise only the key is ignored
     merge: MergeRule
@@ -287,17 +281,9 @@ class Key(NamedTuple):
 def row(
     field: str, value: ValueType, description: str, *, drops_hook: bool = False, merge: MergeRule = "last"
 ) -> Key:
-    return Key(
-        field,
-        value.is_valid,
-        value.expected,
-        {**value.schema, "description": description},
-        value.convert,
-        value.per_event,
-        tuple(kind for kind, hook in KINDS.items() if field in hook.__dataclass_fields__),
-        drops_hook,
-        merge,
-    )
+    described = value._replace(schema={**value.schema, "description": description})
+    kinds = tuple(kind for kind, hook in KINDS.items() if field in hook.__dataclass_fields__)
+    return Key(field, described, kinds, drops_hook, merge)
 
 
 HOOK_KEYS: Mapping[str, Key] = {

@@ -153,12 +153,12 @@ def _parse_restrictions(value: Mapping[str, Any], log: ProblemLog) -> dict[str, 
     for name, row in keys.RESTRICTIONS.items():
         if name not in value:
             continue
-        if row.is_valid(value[name]):
+        if row.type.is_valid(value[name]):
             restrictions[row.field] = tuple(value[name])
         else:
             restrictions[row.field] = ()
-            invalid = describe_invalid(value[name], row.is_valid, row.expected)
-            log.add(f"is {invalid}, expected {row.expected}: it allows nothing", name)
+            invalid = describe_invalid(value[name], row.type)
+            log.add(f"is {invalid}, expected {row.type.expected}: it allows nothing", name)
     return restrictions
 
 
@@ -172,19 +172,19 @@ def _parse_section(section: Any, log: ProblemLog) -> dict[str, Any]:
         if row is None:
             if not keys.is_comment(name):
                 log.add_unknown_key(name, keys.TURNGATE_KEYS, field)
-        elif row.per_event is not None and type(value) is dict:
-            if by_event := _parse_per_event(value, row.per_event, field, log):
+        elif row.type.per_event is not None and type(value) is dict:
+            if by_event := _parse_per_event(value, row.type.per_event, field, log):
                 scalars[row.field] = by_event
-        elif row.is_valid(value):
-            converted = value if row.convert is None else row.convert(value)
+        elif row.type.is_valid(value):
+            converted = value if row.type.convert is None else row.type.convert(value)
             if row.merge == "owners":  # `env` and `passEnv` are one list
                 converted = scalars.get(row.field, ()) + converted
             scalars[row.field] = converted
             if row.field in ("stop_budget", "timeouts"):
                 log.add_milliseconds(value, field)
         else:
-            invalid = describe_invalid(value, row.is_valid, row.expected)
-            log.add(f"is {invalid}, expected {row.expected}: ignored", field)
+            invalid = describe_invalid(value, row.type)
+            log.add(f"is {invalid}, expected {row.type.expected}: ignored", field)
     return scalars
 
 
@@ -212,8 +212,8 @@ def _parse_steer_restarts(value: Any, log: ProblemLog) -> dict[str, Any]:
         value = value.get(name) if isinstance(value, dict) else None
     if value is None:
         return {}
-    if not row.is_valid(value):
-        log.add(f"is {describe_json(value)}, expected {row.expected}: ignored", ".".join(path))
+    if not row.type.is_valid(value):
+        log.add(f"is {describe_json(value)}, expected {row.type.expected}: ignored", ".".join(path))
         return {}
     return {row.field: value}
 
@@ -284,8 +284,8 @@ def hook_from_json(
         if name == "type":
             continue
         row = rows.get(name)
-        if row is not None and kind in row.kinds and row.is_valid(value):
-            fields[row.field] = value if row.convert is None else row.convert(value)
+        if row is not None and kind in row.kinds and row.type.is_valid(value):
+            fields[row.field] = value if row.type.convert is None else row.type.convert(value)
         else:
             rejected.append(RejectedKey(name, value, row))
     return fields, rejected
@@ -469,7 +469,7 @@ class HooksParser:
             self.log.add(message, describe_name(misnamed.name), did_you_mean(hook.body))
             usable = False
         elif usable and hook.needs_body and hook.body not in fields:
-            self.log.add(f"is missing, expected {keys.HOOK_KEYS[hook.body].expected}", hook.body)
+            self.log.add(f"is missing, expected {keys.HOOK_KEYS[hook.body].type.expected}", hook.body)
             usable = False
         if hook.only_on is not None and self.log.event not in hook.only_on:
             message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(hook.only_on)}'
@@ -508,8 +508,8 @@ class HooksParser:
             self.log.add(f"has no effect on {hook.kind} hooks: ignored", field, severity="warning")
             return True
         is_large = name == "timeout" and type(value) in (int, float) and value > MAX_TIMEOUT_S
-        expected = f"at most {MAX_TIMEOUT_S:,} seconds" if is_large else row.expected
-        message = f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {expected}"
+        expected = f"at most {MAX_TIMEOUT_S:,} seconds" if is_large else row.type.expected
+        message = f"is {describe_invalid(value, row.type)}, expected {expected}"
         # Claude Code drops a hook whose shell it does not know (measured).
         if not row.drops_hook and (name != "shell" or self.dialect.honors_shell):
             self.log.add(f"{message}: ignored", field, severity="warning")
