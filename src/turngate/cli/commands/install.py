@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
@@ -224,29 +225,21 @@ def _show_and_ask(
 
 
 def _write(place: Place, change: settings_file.Change, record_file: str) -> bool:
-    """Write the settings, and before them what is needed to undo it. Report an error, and leave nothing behind."""
-    folders: list[str] = []
+    """Write the settings, and before them what is needed to undo it. Report an error."""
 
-    def keep_record() -> None:
+    def keep_record(folders: list[str]) -> None:
         if record := change.record:
-            made = (*record.folders, *folders)
-            kept = settings_file.InstallRecord(record.before, record.after, made)
+            kept = replace(record, folders=(*record.folders, *folders))
             settings_file.write_record(record_file, kept, place.path)
 
     try:
-        folders += settings_file.make_folders(place.path)
         settings_file.replace_settings_text(place.path, change.before, change.after, prepare=keep_record)
-    except (OSError, UsageError) as error:
-        settings_file.remove_folders(folders)
-        if not isinstance(error, OSError):
-            raise
-        _report(record_file if error.filename == record_file else place.shown, error)
+    except OSError as error:
+        path = record_file if error.filename == record_file else place.shown
+        why = f"{path} cannot be written: {error.strerror}"
+        print(f"turngate: {why}; {settings_file.UNCHANGED}", file=sys.stderr)
         return False
     return True
-
-
-def _report(path: str, error: OSError) -> None:
-    print(f"turngate: {path} cannot be written: {error.strerror}; {settings_file.UNCHANGED}", file=sys.stderr)
 
 
 # Uninstall
@@ -267,10 +260,7 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     settings_file.check_owner(place.path)
     if not _show_and_ask(place, change, options, f"remove it from {place.shown}?"):
         return 0 if options.dry_run else EXIT_PROBLEMS
-    try:
-        settings_file.replace_settings_text(place.path, change.before, change.after)
-    except OSError as error:
-        _report(place.shown, error)
+    if not _write(place, change, record_file):
         return EXIT_IO_ERROR
     with contextlib.suppress(OSError):
         os.unlink(record_file)

@@ -233,19 +233,23 @@ def check_owner(path: str) -> None:
 
 
 def replace_settings_text(
-    path: str, before: str | None, after: str | None, *, prepare: Callable[[], None] = lambda: None
+    path: str,
+    before: str | None,
+    after: str | None,
+    *,
+    prepare: Callable[[list[str]], None] = lambda _folders: None,
 ) -> None:
     """Replace the text of a file, or create (`before` is None) or remove it (`after` is None).
 
-    A link stays, and its target is replaced. `prepare` is called when it is certain that this process writes.
-    Raises OSError, or ChangedMeanwhile if the text is not `before`.
+    A link stays, and its target is replaced. `prepare` is called with the folders that were made, when it is certain that
+    this process writes. Raises OSError, or ChangedMeanwhile if the text is not `before`, and then leaves nothing behind.
     """
     target = real_path(path)
-    with _locked(os.path.dirname(target)):
+    with _with_folders(path) as folders, _locked(os.path.dirname(target)):
         if read_settings_text(path) != before:
             why = f"has changed after it was read; {UNCHANGED}, run the command again"
             raise ChangedMeanwhile(f"{path} {why}")
-        prepare()
+        prepare(folders)
         if after is None:
             os.unlink(target)
         else:
@@ -284,23 +288,23 @@ def _replace(path: str, data: bytes) -> None:
 # Folders
 
 
-def make_folders(path: str) -> list[str]:
-    """Make the missing folders of a file, and return them, the outermost first. Raises OSError, and then makes none."""
-    missing: list[str] = []
+@contextlib.contextmanager
+def _with_folders(path: str) -> Iterator[list[str]]:
+    """Make the missing folders of a file, and yield them, the outermost first; after an error, remove them again."""
+    missing, made = list[str](), list[str]()
     folder = os.path.dirname(path)
     while not os.path.lexists(folder):
         missing.insert(0, folder)
         folder = os.path.dirname(folder)
-    made: list[str] = []
     try:
         for folder in missing:
             with contextlib.suppress(FileExistsError):  # another process was faster
                 os.mkdir(folder)
                 made.append(folder)
-    except OSError:
+        yield made
+    except BaseException:
         remove_folders(made)
         raise
-    return made
 
 
 def remove_folders(folders: list[str]) -> None:

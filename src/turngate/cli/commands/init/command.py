@@ -46,9 +46,7 @@ from turngate.hosts.install.settings_file import (
     UnsuitableSettings,
     add_hooks,
     hook_lines,
-    make_folders,
     read_settings_text,
-    remove_folders,
     replace_settings_text,
 )
 from turngate.models.resolve import DEFAULT_MODELS
@@ -240,14 +238,12 @@ def _is_agent() -> bool:
 
 
 def _write_files(project: str, before: str | None, text: str, *, ignores: bool) -> bool:
-    path, folders = os.path.join(project, SETTINGS), list[str]()
+    path = os.path.join(project, SETTINGS)
     try:
         if before is None and os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        folders += make_folders(path)
         replace_settings_text(path, before, text)
     except OSError as error:
-        remove_folders(folders)
         print(
             f"turngate: {SETTINGS} cannot be written: {error.strerror}; nothing was changed", file=sys.stderr
         )
