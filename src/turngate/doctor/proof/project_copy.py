@@ -20,7 +20,6 @@ import shutil
 import stat
 import subprocess
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -39,9 +38,7 @@ from turngate.trust.fingerprint import scripts_of
 MAX_FILES = 50_000  # folders and links included; without dependency folders and git's own
 MAX_BYTES = 1024**3
 PREFIX = "turngate-copy-"
-LOCK_FILE = "lock"
 CACHE_TAG = "CACHEDIR.TAG"
-_UNLOCKED_GRACE_S = 3600  # a folder without a lock is being made, or its process was killed while making it
 _NAMED_ENTRIES = 3
 
 
@@ -102,8 +99,7 @@ def copy_project(project: str) -> Iterator[ProjectCopy]:
     remove_stale_copies()
     project = LOCAL.resolve(project)
     repository = _repository_above(project)
-    private = tempfile.mkdtemp(prefix=PREFIX)
-    lock = _lock(private)
+    private, lock = _make_folder()
     try:
         copier = _copy_first(dict.fromkeys((repository or project, project)), private)
         inner = os.path.normpath(os.path.join(copier.target, os.path.relpath(project, copier.root)))
@@ -150,29 +146,25 @@ def remove_stale_copies() -> None:
 
 
 def _remove_if_stale(folder: str) -> None:
-    info = os.lstat(folder)
-    if info.st_uid != os.getuid():
-        return
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        lock = os.open(os.path.join(folder, LOCK_FILE), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        if time.time() - info.st_mtime > _UNLOCKED_GRACE_S:
+        if os.fstat(lock).st_uid == os.getuid():
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove(folder)
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _remove(folder)
     finally:
         os.close(lock)
 
 
-def _lock(folder: str) -> int:
-    """Lock the folder while this process lives. The file gets its name when it is locked."""
-    path = os.path.join(folder, LOCK_FILE)
-    fd = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    os.rename(f"{path}.new", path)
-    return fd
+def _make_folder() -> tuple[str, int]:
+    """Return a new folder, and its lock, which this process holds while it lives."""
+    while True:
+        folder = tempfile.mkdtemp(prefix=PREFIX)
+        with contextlib.suppress(FileNotFoundError):  # another process has just taken it for a stale one
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.path.exists(folder):
+                return folder, lock
+            os.close(lock)
 
 
 def _remove(folder: str) -> None:

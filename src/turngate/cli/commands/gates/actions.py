@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from turngate.cli.arguments import find_project_here
 from turngate.cli.console.conversation_text import flat, format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
 from turngate.cli.console.streams import paint
-from turngate.cli.console.verdict import problems_for
+from turngate.cli.console.verdict import print_warning, problems_for
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import with_place
 from turngate.cli.recorded_sessions import accept_open_stop, read_accepted
@@ -183,9 +182,7 @@ def _print_end(
     results: Sequence[GateResult], problems: Iterable[Problem], location: str, *, not_loaded: bool
 ) -> None:
     for problem in dict.fromkeys(problems):
-        print(paint(f"! {flat(str(problem))}", "alert", sys.stderr), file=sys.stderr)
-        if problem.hint:
-            print(f"  → {flat(problem.hint)}", file=sys.stderr)
+        print_warning(flat(str(problem)), problem.hint)
     pending = {result.entry.rule.pending for result in results if result.outcome == "could not run"}
     if pending - {None, GONE}:
         print(f"→ {with_place(APPROVE, location)}")
