@@ -8,6 +8,7 @@ import sqlite3
 import tempfile
 import time
 import urllib.parse
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -357,13 +358,17 @@ def review_settings(project: str, **sources: Unpack[Sources]) -> ReviewedSetting
     rules = (*settings.rules, *reviewer.review_rules(of_agents))
     reviewed = with_unique_keys([reviewer.review(rule) for rule in rules])
     written, problems = check_agent_files(settings, project)
-    known = len(settings.rules)
+    known, home = len(settings.rules), os.path.expanduser("~")
+    of_files = defaultdict[str | None, list[ReviewedHook]](list)  # those that sessions use, in their order
+    for hook in reviewed[known:]:
+        of_files[display_name(hook.rule.file or "", project, home)].append(hook)
     used: list[tuple[Rule, ReviewedHook]] = []
     unused: dict[Problem, None] = {}
-    for rule, hook in _pair(written, reviewed[known:], project):
-        if hook:
-            now = hook.rule
-            used.append((replace(rule, pending=now.pending, rejected=now.rejected, files=now.files), hook))
+    for rule in written:
+        if hooks := of_files[rule.file]:
+            now = hooks[0].rule
+            written_so = replace(rule, pending=now.pending, rejected=now.rejected, files=now.files)
+            used.append((written_so, hooks.pop(0)))
         else:
             message = (
                 f"are not run: another file defines the agent type {describe_name(rule.agent_type or '')}"
@@ -374,22 +379,6 @@ def review_settings(project: str, **sources: Unpack[Sources]) -> ReviewedSetting
         (*reviewed[:known], *(hook for _, hook in used)),
         () if reviewer.accept else tuple(_gone_hooks(reviewer, settings)),
     )
-
-
-def _pair(
-    written: Sequence[Rule], reviewed: Sequence[ReviewedHook], project: str
-) -> Iterator[tuple[Rule, ReviewedHook | None]]:
-    """Yield each hook of an agent file with its review; None: no session uses it."""
-    left, home = list(reviewed), os.path.expanduser("~")
-    for rule in written:
-        place = (rule.file, rule.agent_type, fired_event(rule), rule.index, rule.hook)
-        for number, used in enumerate(hook.rule for hook in left):
-            file = display_name(used.file or "", project, home)
-            if place == (file, used.agent_type, used.event, used.index, used.hook):
-                yield rule, left.pop(number)
-                break
-        else:
-            yield rule, None
 
 
 def _gone_hooks(reviewer: Reviewer, settings: Settings) -> Iterator[tuple[Rule, str]]:
