@@ -7,7 +7,6 @@ for a gate or None, and a line in `_KINDS`.
 import configparser
 import contextlib
 import glob
-import json
 import os
 import re
 import shlex
@@ -21,24 +20,27 @@ from turngate._frozen_dataclass import frozen
 from turngate.doctor.proof.project_copy import git_output
 from turngate.doctor.proof.samples import conversation
 from turngate.gates.project_files import MAKEFILES
+from turngate.gates.project_tasks import task_runners
 from turngate.gates.toolchains import TOOLS, Tool
 from turngate.project.files import LOCAL, Files
 from turngate.settings.paths import read_text
 
-MAX_RECIPES = 50  # of one gate
+MAX_RECIPES = 50  # calls of make and npm in one gate
 _SEPARATORS = r"[\s\"',\[\]()]+"  # also between the arguments in a Python or Node script
 _COMMENT_LINES = re.compile(r"^[ \t]*#.*\n?", re.MULTILINE)
-_MAKE = re.compile(r"(?<![\w./-])g?make(?![\w.-])([^\n;&|>]*)")
-_RULE = re.compile(r"^(?![\t#])([^:=#\n]+):(?![:=])([^=\n]*)$")
-_PACKAGE_SCRIPT = re.compile(rf"\b(?:npm|pnpm|yarn|bun){_SEPARATORS}(?:run{_SEPARATORS})?([\w:.-]+)")
+_CALL = re.compile(
+    rf"(?<![\w./-])g?make(?![\w.-])(?P<arguments>[^\n;&|>]*)"
+    rf"|\b(?:npm|pnpm|yarn|bun){_SEPARATORS}(?:run{_SEPARATORS})?(?P<script>[\w:.-]+)"
+)
+_RECIPE_BESIDE = re.compile(r"^(?![\t#])([^:=#\n]+:(?![:=])[^;=\n]*);", re.MULTILINE)
+_MADE_BEFORE = re.compile(r"make\b[^-]*")  # how a task of make names what it needs
 
 
 def gate_text(command: str, scripts: Iterable[str], project: str, files: Files = LOCAL) -> str:
-    """Return the command with the content of its scripts and of the recipes that they start."""
+    """Return the command with the content of its scripts and of the tasks that they start."""
     read = (read_text(path, files) for path in scripts)
     text = _COMMENT_LINES.sub("", "\n".join((command, *read)))
-    made = _recipes(_MAKE, _made, text, project, files)
-    return "\n".join((text, *made, *_recipes(_PACKAGE_SCRIPT, _run, text, project, files)))
+    return "\n".join((text, *_tasks(text, project, files)))
 
 
 _CD = re.compile(r"(?:^|[;&|({\n]|\bthen\b|\bdo\b)[ \t]*cd[ \t]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s;&|]+)")
@@ -59,68 +61,28 @@ def folder_at(text: str, position: int, project: str, files: Files = LOCAL) -> s
     return folder
 
 
-_Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by name: what it needs, and its lines
-
-
-_ReadRules = Callable[[str, str, Files], tuple[Sequence[str], _Rules]]
-
-
-def _recipes(
-    pattern: re.Pattern[str], read: _ReadRules, text: str, project: str, files: Files
-) -> Iterator[str]:
+def _tasks(text: str, project: str, files: Files) -> Iterator[str]:
     """Yield the lines that calls of make or npm run, after a line that leads to their folder if another one was left."""
-    for call in islice(pattern.finditer(text), MAX_RECIPES):
-        folder = folder_at(text, call.start(), project, files)
-        lines = list(_lines_of(*read(call[1], os.path.join(project, folder), files)))
+    for call in islice(_CALL.finditer(text), MAX_RECIPES):
+        folder, arguments = folder_at(text, call.start(), project, files), call["arguments"]
+        names = ("package.json",) if arguments is None else MAKEFILES
+        found = {name: read_text(os.path.join(project, folder, name), files) for name in names}
+        texts = {name: _RECIPE_BESIDE.sub(r"\1\n\t", read) for name, read in found.items() if read}
+        runner = next(task_runners(texts, "npm"), None)
+        if runner is None or re.search(r"\s-C\b|--directory", arguments or ""):
+            continue
+        started = [call["script"]]
+        if arguments is not None:
+            words = re.split(_SEPARATORS, arguments)
+            targets = [word for word in words if re.fullmatch(r"[\w.][\w./-]*", word) and word != "."]
+            started = targets or [*runner.tasks][:1]
+        known = (name for name in started if name in runner.tasks)
+        parts = dict.fromkeys(part for name in known for part in runner.parts(name))
+        lines = [line for part in parts for line in runner.tasks[part].split("\n") if line]
+        lines = [line for line in lines if arguments is None or not _MADE_BEFORE.fullmatch(line)]
         if lines and (folder or _CD.search(text)):
             yield f"cd $TURNGATE_PROJECT_DIR/{folder}"
         yield from lines
-
-
-def _lines_of(names: Sequence[str], rules: _Rules) -> Iterator[str]:
-    waiting, done = list(names), set[str]()
-    while waiting and len(done) < MAX_RECIPES:
-        name = waiting.pop(0)
-        if name in rules and name not in done:
-            done.add(name)
-            needed, lines = rules[name]
-            yield from lines
-            waiting += needed
-
-
-def _made(arguments: str, folder: str, files: Files) -> tuple[Sequence[str], _Rules]:
-    """Return the targets of a call of make, and the rules of its file: without those of patterns, and `.PHONY`."""
-    if re.search(r"\s-C\b|--directory", arguments):
-        return (), {}
-    makefile = next(filter(None, (read_text(os.path.join(folder, name), files) for name in MAKEFILES)), "")
-    rules: dict[str, tuple[list[str], list[str]]] = {}
-    targets: list[str] = []
-    for line in makefile.replace("\\\n", " ").splitlines():
-        if line.startswith("\t"):
-            for target in targets:
-                rules[target][1].append(line.strip())
-        elif found := _RULE.match(line):
-            needed, _, recipe = found[2].partition(";")
-            targets = [name for name in found[1].split() if "%" not in name and not name.startswith(".")]
-            for target in targets:
-                earlier = rules.setdefault(target, ([], []))
-                earlier[0].extend(needed.split())
-                earlier[1].extend([recipe.strip()] if recipe.strip() else [])
-        elif line.strip() and not line.startswith("#"):
-            targets = []
-    words = re.split(_SEPARATORS, arguments)
-    named = [word for word in words if re.fullmatch(r"[\w.][\w./-]*", word) and word != "."]
-    return named or [*rules][:1], rules
-
-
-def _run(name: str, folder: str, files: Files) -> tuple[Sequence[str], _Rules]:
-    """Return the script of a call of npm, and all scripts of the package."""
-    try:
-        scripts = json.loads(read_text(os.path.join(folder, "package.json"), files))["scripts"].items()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return (), {}
-    texts = {key: text for key, text in scripts if isinstance(text, str)}
-    return [name], {key: (_PACKAGE_SCRIPT.findall(text), [text]) for key, text in texts.items()}
 
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
