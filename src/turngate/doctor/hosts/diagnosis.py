@@ -4,16 +4,14 @@ import contextlib
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from string import Template
 
 from turngate._frozen_dataclass import frozen
-from turngate.check.commands import Script, read_script
+from turngate.check.commands import read_script
 from turngate.check.lint import lint
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import CLAUDE
@@ -43,6 +41,7 @@ from turngate.hosts.install.hook_command import hook_command, how_to_find
 from turngate.project.files import LOCAL
 from turngate.settings.key_table import wrong_claude_setting
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.trust.fingerprint import scripts_of
 
 _FAILS = ("will NOT run", "will NOT hold")
 MAX_NAME_CHARS = 60
@@ -520,13 +519,15 @@ _PRINTS_CONTINUE = re.compile(r"""["']continue\\?["']\s*:\s*[Ff]alse""")
 _PRINTS_SPECIFIC = re.compile(r"\bhookSpecificOutput\b")
 _FIRES = re.compile(r"\s*(?:\S*/)?turngate\s+fire\s")
 _GATE_EXIT_CODE = re.compile(r"\s*(?:\S*/)?turngate\s+gate\s[^;&|]*--exit-code\b")
-_MAX_WORDS = 10  # of a command, that may name its script
 
 
 def check_stop_hook(hook: HostHook, host: Host, project: str) -> Iterator[Finding]:
     """Yield why a stop hook that is not Turngate's does not block on this host."""
     yield from check_type(hook, host)
-    script = _script_of(hook.command, host, project)
+    command = CommandHook(hook.command, env={PROJECT_VARIABLES.get(host.name, "CLAUDE_PROJECT_DIR"): project})
+    rule = Rule(event="Stop", hook=command, family="claude", source="project")
+    scripts = (read_script(path, LOCAL) for path in scripts_of(rule, project))
+    script = next(filter(None, scripts), None)
     whole = f"{hook.command}\n{script.text if script else ''}"
     if _FIRES.match(hook.command):
         message = "`turngate fire` answers with exit code 10, which no agent program takes for a block"
@@ -558,15 +559,3 @@ def _lint(hook: HostHook, project: str) -> Iterator[Finding]:
     for problem in lint(Settings(rules=(rule,), dialect=CLAUDE), project):
         if problem.field in (None, "command") and problem.severity != "note":
             yield finding_of(problem, is_gate=True)
-
-
-def _script_of(command: str, host: Host, project: str) -> Script | None:
-    """Return the script that a command runs, if it names one."""
-    variables = {"CLAUDE_PROJECT_DIR": project, PROJECT_VARIABLES.get(host.name, ""): project}
-    try:
-        words = shlex.split(Template(command).safe_substitute(variables))[:_MAX_WORDS]
-    except ValueError:
-        return None
-    paths = (os.path.join(project, os.path.expanduser(word)) for word in words if "/" in word or "." in word)
-    scripts = (read_script(path, LOCAL) for path in paths if os.path.isfile(path))
-    return next(filter(None, scripts), None)
