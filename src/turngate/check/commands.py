@@ -316,9 +316,10 @@ class _CommandCheck:
     def lint_script(self, name: str, path: str, language: str | None) -> Iterator[Problem]:
         script = read_script(path, LOCAL)
         if script is None:
-            if is_large_text(path):
-                message = f"{name} is larger than {MAX_SCRIPT_BYTES // 1024} KiB, so it is not checked"
-                yield self._problem(message, severity="note")
+            with contextlib.suppress(OSError):
+                if os.path.getsize(path) > MAX_SCRIPT_BYTES and b"\0" not in LOCAL.read(path, _HEAD_BYTES):
+                    message = f"{name} is larger than {MAX_SCRIPT_BYTES // 1024} KiB, so it is not checked"
+                    yield self._problem(message, severity="note")
             return
         rule, scope, settings = self.rule, self.scope, self.settings
         found = [*lint_script(rule, name, script, scope, settings, language=language, decides=self.decides)]
@@ -418,18 +419,6 @@ def read_script(path: str, files: Files) -> Script | None:
     text = data.decode("utf-8", "replace")
     first = text.split("\n", 1)[0]
     return Script(path, text, first[2:] if first.startswith("#!") else None)
-
-
-def is_large_text(path: str) -> bool:
-    """Return whether `read_script` does not read the file because of its size alone."""
-    try:
-        read_bytes(path, MAX_SCRIPT_BYTES)
-    except FileTooLarge:
-        with contextlib.suppress(OSError), open(path, "rb") as file:
-            return b"\0" not in file.read(_HEAD_BYTES)
-    except (OSError, NotARegularFile):
-        pass
-    return False
 
 
 def env_program(arguments: str) -> str | None:

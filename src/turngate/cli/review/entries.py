@@ -22,7 +22,7 @@ from turngate.core.verdict.json_output import recorded_gate
 from turngate.hosts.install.json_text import Node, NotJson, read_json_text
 from turngate.project.files import LOCAL, Files
 from turngate.settings.parse import MAX_FILE_BYTES
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.paths import read_text
 from turngate.state.files import open_regular_file
 from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
 from turngate.trust.approvals import Approval
@@ -217,7 +217,7 @@ class HookLines:
         if index is None:
             return None
         if path not in self._files:
-            text = _read(path, self._machine_files)
+            text = read_text(path, self._machine_files, MAX_FILE_BYTES).removeprefix("\ufeff")
             self._files[path] = text, _positions(text) if path.endswith(".json") else {}
         text, positions = self._files[path]
         if path.endswith(".json"):
@@ -225,13 +225,6 @@ class HookLines:
         else:
             start = text.find((hook_text(rule.hook).splitlines() or ["\0"])[0])
         return None if start in (None, -1) else text.count("\n", 0, start) + 1
-
-
-def _read(path: str, files: Files) -> str:
-    try:
-        return read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8-sig", "replace")
-    except (OSError, NotARegularFile, FileTooLarge):
-        return ""
 
 
 def _positions(text: str) -> dict[_Place, int]:

@@ -30,8 +30,8 @@ from turngate.gates.project_files import ProjectFiles, read_project_files
 from turngate.gates.project_tasks import read_json, read_toml, table
 from turngate.gates.toolchains import NODE_LOCK_FILES, PROJECT_CHECKS, PYTHON_LOCK_FILES
 from turngate.hosts.install.json_text import JsonStyle, format_json
-from turngate.project.files import LOCAL
 from turngate.settings.json_schema import schema_address
+from turngate.settings.paths import read_text
 
 TEST_TIMEOUT_S = 600
 MAX_PACKAGES = 40
@@ -175,7 +175,7 @@ def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:
     named = named.get("packages", []) if isinstance(named, dict) else named
     pyproject = read_toml(files.texts.get("pyproject.toml", ""))
     uv = table(pyproject, "tool", "uv", "workspace").get("members") or []
-    pnpm = _read(project, "pnpm-workspace.yaml")
+    pnpm = read_text(os.path.join(project, "pnpm-workspace.yaml"))
     block = re.search(r"(?m)^packages:\s*\n((?:[ \t]*(?:-.*|#.*)?\n?)*)", pnpm)
     lines = re.findall(r"-\s*['\"]?([^'\"\n#]+?)['\"]?\s*(?:#.*)?$", block[1], re.MULTILINE) if block else []
     return [
@@ -366,14 +366,14 @@ def json_style(project: str) -> JsonStyle:
     """Return what the project's formatter wants: biome, prettier, or what .editorconfig says."""
     for names, tabs, indent, width in _FORMATTERS:
         for name in names:
-            if text := _read(project, name):
+            if text := read_text(os.path.join(project, name)):
                 spaces = _number(indent, text, 2)
                 return JsonStyle(
                     "\t" if re.search(tabs, text) else " " * spaces, _number(width, text, 80), spaces
                 )
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     with contextlib.suppress(configparser.Error):
-        parser.read_string(f"[top]\n{_read(project, '.editorconfig')}")
+        parser.read_string(f"[top]\n{read_text(os.path.join(project, '.editorconfig'))}")
     options: dict[str, str] = {}
     for section in parser.sections():
         options |= parser[section] if section == "*" or "json" in section else {}
@@ -385,9 +385,3 @@ def json_style(project: str) -> JsonStyle:
 def _number(pattern: str, text: str, usual: int) -> int:
     found = re.search(pattern, text)
     return int(found[1][:3]) if found else usual
-
-
-def _read(project: str, name: str) -> str:
-    with contextlib.suppress(OSError):
-        return LOCAL.read(os.path.join(project, name), 100_000).decode("utf-8", "replace")
-    return ""
