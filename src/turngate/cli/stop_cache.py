@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 
 from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin, refuse_command
 from turngate.cli.project import configuration_files
@@ -65,10 +66,8 @@ def write_stamp(
         stamp = {"version": VERSION, "project": project, "settings": settings, "tree": tree, "answer": answer}
         write_file(path, json.dumps({**stamp, "inputs": inputs, "files": files, "variables": variables}))
         return
-    try:
+    with suppress(OSError):  # most often there is none
         os.unlink(path)
-    except OSError:  # most often there is none
-        return
 
 
 def record_cached_stop(project: str, fields: dict[str, object]) -> None:
@@ -77,12 +76,10 @@ def record_cached_stop(project: str, fields: dict[str, object]) -> None:
     entry = {"time": time.time(), "session_id": session, "project": project, "kind": "cached"}
     line = json.dumps({**entry, "event": fields.get("hook_event_name")}, separators=(",", ":"))
     path = os.path.join(session_folder(state_folder(), session), "journal.jsonl")
-    try:
+    with suppress(OSError):  # there is no journal, or it cannot be written; the stop is allowed all the same
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(fd, "wb", buffering=0) as file:
             file.write(f"{line}\n".encode("utf-8", "replace"))
-    except OSError:  # there is no journal, or it cannot be written; the stop is allowed all the same
-        return
 
 
 def settings_state(project: str) -> str | None:

@@ -80,7 +80,5 @@ def locked_count(path: str) -> Iterator[None]:
 
 
 def forget_count(path: str) -> None:
-    try:
+    with suppress(OSError):  # most often there is none
         os.unlink(path)
-    except OSError:  # most often there is none
-        return

@@ -365,14 +365,11 @@ def _copy_git(own: str, common: str, target: str) -> None:
 
 def _close_way_back(path: str) -> None:
     """Let a configuration neither push, run hooks nor name the original's working tree."""
-    if not os.path.exists(path):
-        return
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        text = file.read()
-    text = _WAY_BACK_KEY.sub(r"\1\2original\3", text)
-    text = _REMOTE_HEADER.sub(rf"\1\n\tpushurl = {_NO_PUSH}\n", text)
-    os.remove(path)  # it may be read-only
-    _write(path, text.rstrip("\n") + _NO_WAY_BACK)
+    if os.path.exists(path):
+        text = _WAY_BACK_KEY.sub(r"\1\2original\3", read_text(path))
+        text = _REMOTE_HEADER.sub(rf"\1\n\tpushurl = {_NO_PUSH}\n", text)
+        os.remove(path)  # it may be read-only
+        _write(path, text.rstrip("\n") + _NO_WAY_BACK)
 
 
 def _write(path: str, text: str) -> None:

@@ -37,7 +37,7 @@ from turngate.cli.console.markdown import Markdown, styled
 from turngate.cli.console.streams import SGR_CODES, RawStream, with_code
 from turngate.cli.console.ui import SLOW_S, Activity, InputHandler, Menu, MenuKey, TextStyle
 from turngate.core.text import strip_controls, truncate
-from turngate.state.files import make_private_dir, open_regular_file
+from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
 
 KEYS: dict[str, MenuKey] = {"up": "up", "down": "down", "enter": "enter", "y": "y", "n": "n", "q": "q"}
 KEYS |= {"escape": "q", "c-c": "q", "c-d": "q"}
@@ -426,9 +426,8 @@ class InputHistory(History):
     def _rewrite(self, lines: Sequence[bytes]) -> None:
         new = f"{self.path}.new"
         with contextlib.suppress(OSError):
-            with open(open_regular_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-                file.writelines(lines)
-            os.replace(new, self.path)
+            fd = open_regular_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            write_and_rename(fd, new, self.path, b"".join(lines))
 
 
 def _parse_message(line: bytes) -> str | None:
