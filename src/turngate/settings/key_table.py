@@ -268,6 +268,9 @@ def _wrong_part(path: str, value: object, expected: object) -> tuple[str, object
     return next((wrong for part in parts if (wrong := _wrong_part(*part))), None)
 
 
+# The keys
+
+
 class Key(NamedTuple):
     """One row."""
 

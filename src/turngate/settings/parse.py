@@ -100,6 +100,9 @@ def parse_json(text: str) -> JsonFile:
         raise UnreadableFile(f"not JSON: {error}") from None
 
 
+# The layer
+
+
 def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dialect) -> Layer:
     """Return the layer of any JSON value. Problems are reported in it, never raised."""
     log = ProblemLog(file)

@@ -152,6 +152,8 @@ def _environment(pid: int) -> bytes:
         return b""
 
 
+# If this process dies before its commands
+
 STARTING, ENDED = 0, -1  # in the list in place of the PID of a run's first process
 START_S = 0.2  # after which a process that was being started has the environment of its run
 _WAIT = 'trap "" HUP INT TERM; read -r _ || exec "$@"'

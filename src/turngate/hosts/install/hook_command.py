@@ -65,6 +65,8 @@ def is_short_lived(program: str, temporary: str) -> bool:
     return in_cache or is_inside(path, temporary)
 
 
+# Editors that start agents (ACP), as hosts
+
 SERVERS = "agent_servers"
 _SUFFIX = ", checked by Turngate"  # of the names of our agents
 

@@ -199,6 +199,8 @@ def hook_lines(text: str, file_format: FileFormat | None = None) -> dict[str, li
     return {event: lines for event, lines in found.items() if lines}
 
 
+# The file
+
 MAX_BYTES = 8 * 1024 * 1024
 LOCK_TIMEOUT_S = 10.0
 UNCHANGED = "nothing was changed"
