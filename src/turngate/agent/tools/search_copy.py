@@ -6,11 +6,12 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from turngate.agent.tools import search_process
 from turngate.core.conversation.tools import ToolFailed
+from turngate.core.globs import matches_names
 from turngate.project.files import Files, FoundFile, MachineUnreachable
 
 MAX_FILES = 20_000
@@ -34,17 +35,12 @@ class SearchCopy:
         self._files, self._query, self._there = files, query, str(query["resolved"])
         self._folder = os.path.realpath(tempfile.mkdtemp(prefix="turngate-"))
         self.root = os.path.join(self._folder, "root")  # a folder, or a file if that is what is searched
-        self._found: list[FoundFile] = []
+        self.found: list[FoundFile] = []
         self._is_glob, self._is_file = query["tool"] == "Glob", False
         self._is_closed = False
         self._lock = threading.Lock()
         glob = query["pattern"] if self._is_glob else query.get("glob")
-        self.pattern = glob if self._is_glob or not glob else search_process.any_folder(glob)
-
-    @property
-    def names(self) -> list[list[str]]:
-        """The parts of each path below the searched folder."""
-        return [self._parts(file.path) for file in self._found]
+        self._pattern = glob if self._is_glob or not glob else search_process.any_folder(glob)
 
     def list_files(self) -> None:
         """Find what is there. Raises ToolFailed."""
@@ -53,7 +49,10 @@ class SearchCopy:
             found, _ = self._files.tree(self._there, skipped, MAX_DEPTH)
             self._make_folder(self.root)
             # Grep leaves links out.
-            self._found = [file for file in found if self._is_glob or not file.is_link]
+            found = [file for file in found if self._is_glob or not file.is_link]
+            self.found = [file for file in found if self._is_selected(file)]
+        except ValueError as error:
+            raise ToolFailed(str(error)) from None
         except NotADirectoryError:
             if self._is_glob:
                 raise ToolFailed(f"{self._query['path']} is not a folder") from None
@@ -62,6 +61,9 @@ class SearchCopy:
             raise ToolFailed(f"{self._query['path']} does not exist") from None
         except (OSError, MachineUnreachable) as error:
             raise self._failed(error) from None
+
+    def _is_selected(self, file: FoundFile) -> bool:
+        return not self._pattern or matches_names(self._pattern, self._parts(file.path))
 
     @property
     def text(self) -> str:
@@ -73,21 +75,17 @@ class SearchCopy:
     def select_paths(self, names: Collection[str]) -> None:
         """Keep only the files with these names below the searched folder; one with a newline may be any of them."""
         kept = {f"{self._there.rstrip('/')}/{name.removeprefix('./')}" for name in names}
-        self._found = [file for file in self._found if file.path in kept or "\n" in file.path]
-
-    def select(self, numbers: Iterable[int]) -> None:
-        """Keep only some of the files that were found."""
-        self._found = [self._found[number] for number in numbers]
+        self.found = [file for file in self.found if file.path in kept or "\n" in file.path]
 
     def fill(self) -> None:
         """Copy the names and times for Glob, and the contents for Grep. Raises ToolFailed."""
-        if len(self._found) > MAX_FILES:
-            raise self._too_much(f"{len(self._found):,} files")
+        if len(self.found) > MAX_FILES:
+            raise self._too_much(f"{len(self.found):,} files")
         try:
             if self._is_file:
                 self._copy_file()
             elif self._is_glob:
-                for file in self._found:
+                for file in self.found:
                     self._put(self._here(file.path), b"", file.stat)
             else:
                 self._copy_contents()
@@ -106,10 +104,10 @@ class SearchCopy:
         self._put(self.root, data)
 
     def _copy_contents(self) -> None:
-        size = sum(file.stat.st_size for file in self._found)
+        size = sum(file.stat.st_size for file in self.found)
         if size > MAX_BYTES:
             raise self._too_much(f"{size / 1024 / 1024:,.0f} MiB to search")
-        paths = [file.path for file in self._found]
+        paths = [file.path for file in self.found]
         for path, data in self._files.fetch(paths, MAX_BYTES).items() if paths else ():
             self._put(self._here(path), data)
 

@@ -1,7 +1,6 @@
 """The search of Glob and Grep, as a program of its own: only killing its process ends a bad regular expression.
 
-In a thread `re` would hold the interpreter lock while it matches. Of this package, the program imports only
-`project`, so that it starts quickly.
+In a thread `re` would hold the interpreter lock while it matches. The program imports little, so that it starts quickly.
 """
 
 import json
@@ -11,9 +10,8 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from io import BufferedReader
 from itertools import islice
 from typing import Any, NamedTuple
@@ -21,6 +19,7 @@ from typing import Any, NamedTuple
 if __name__ == "__main__":  # started without the paths of packages
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))
 
+from turngate.core.globs import matches_names
 from turngate.project.link_safe_files import open_folder, open_parent, open_regular
 
 MAX_FILES = 100  # that Glob lists
@@ -54,12 +53,11 @@ class _File(NamedTuple):
 
 
 def _glob(query: Mapping[str, Any]) -> Iterator[str]:
-    matches = _pattern(query["pattern"])
     with _open_root(query) as (_, _, root):
         if root is None:
             raise ValueError(f"{query['path']} is not a folder")
         found = _files(query["path"], root, (".git",), links=True)
-        files = [(_mtime(file), file.path) for file in found if matches(file.parts)]
+        files = [(_mtime(file), file.path) for file in found if matches_names(query["pattern"], file.parts)]
     files.sort(key=lambda file: (-file[0], file[1]))
     yield from (path for _, path in files[:MAX_FILES])
     if len(files) > MAX_FILES:
@@ -74,13 +72,7 @@ def _grep(query: Mapping[str, Any]) -> Iterator[str]:
         yield f"… [more than {limit:,} lines: raise `head_limit`, or make the search narrower]"
 
 
-def _select(query: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the numbers of the paths below a folder that a pattern matches."""
-    matches = _pattern(query["pattern"])
-    yield from (str(number) for number, parts in enumerate(query["files"]) if matches(tuple(parts)))
-
-
-_TOOLS = {"Glob": _glob, "Grep": _grep, "Select": _select}
+_TOOLS = {"Glob": _glob, "Grep": _grep}
 
 
 def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
@@ -114,9 +106,8 @@ def _searched_files(query: Mapping[str, Any]) -> Iterator[_File]:
         if root is None:
             yield _File(folder, name, (), path)
             return
-        matches = _pattern(any_folder(glob)) if glob else lambda _: True
         found = _files(path, root, NOT_SEARCHED, links=False)
-        yield from (file for file in found if matches(file.parts))
+        yield from (file for file in found if not glob or matches_names(any_folder(glob), file.parts))
 
 
 @contextmanager
@@ -188,35 +179,6 @@ def _mtime(file: _File) -> float:
         return os.stat(file.name, dir_fd=file.folder).st_mtime
     except OSError:
         return 0.0
-
-
-def _pattern(glob: str) -> Callable[[tuple[str, ...]], bool]:
-    # Expanded anew for each file: the number of patterns doubles with each pair of braces.
-    return lambda parts: any(_matches(parts, _split(choice)) for choice in _expand_braces(glob))
-
-
-def _split(pattern: str) -> tuple[str, ...]:
-    return tuple(part for part in pattern.split("/") if part not in ("", "."))
-
-
-_BRACES = re.compile(r"\{([^{}]*)\}")
-
-
-def _expand_braces(glob: str) -> Iterator[str]:
-    braces = _BRACES.search(glob)
-    if braces is None:
-        yield glob
-        return
-    for choice in braces[1].split(","):
-        yield from _expand_braces(glob[: braces.start()] + choice + glob[braces.end() :])
-
-
-def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        return _matches(parts, pattern[1:]) or (bool(parts) and _matches(parts[1:], pattern))
-    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 
 # Other modules use these as well

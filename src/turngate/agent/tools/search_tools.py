@@ -99,10 +99,7 @@ async def _search_there(query: Mapping[str, Any], context: ToolContext, env: Map
     copy = SearchCopy(context.files, query)
     try:
         await run_in_thread(copy.list_files)
-        if copy.pattern and copy.names:
-            numbers = await _run({"tool": "Select", "pattern": copy.pattern, "files": copy.names}, env)
-            copy.select(map(int, numbers.split()))
-        if copy.text and copy.names:
+        if copy.text and copy.found:
             copy.select_paths(await _find_text(copy.text, query, context))
         await run_in_thread(copy.fill)
         return await _run({**query, "resolved": copy.root}, env)
