@@ -9,7 +9,6 @@ import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, get_args
 
 from turngate._frozen_dataclass import frozen
@@ -155,11 +154,10 @@ class Plugins:
 
     async def _call(self, registered: _Registered, *args: object) -> tuple[object, str | None]:
         """Return the handler's return value, and the description of an error."""
-        *first, last = args
         context = {"ctx": self._context} if _takes_context(registered.handler, len(args)) else {}
         try:
             async with asyncio.timeout(self.limit) as timer:
-                return await call_callback(_bound(registered.handler, *first, **context), last), None
+                return await call_callback(registered.handler, *args, **context), None
         except TimeoutError as error:
             if timer.expired():
                 return None, f"timed out after {self.limit:g} s at {registered.name}"
@@ -182,17 +180,6 @@ def _takes_context(handler: Handler, arguments: int) -> bool:
         parameter.name == "ctx" and (parameter.kind is parameter.KEYWORD_ONLY or place >= arguments)
         for place, parameter in enumerate(parameters)
     )
-
-
-def _bound(handler: Handler, *first: object, **context: object) -> Handler:
-    """Bind all arguments but the last; a coroutine function stays one."""
-    if not (inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)):
-        return partial(handler, *first, **context)
-
-    async def bound(last: object) -> Any:
-        return await handler(*first, last, **context)
-
-    return bound
 
 
 def _check_handler(name: str, handler: Any, arguments: int) -> None:
