@@ -1,6 +1,7 @@
 """The events: one frozen value each, with its name and the subject that matchers are compared with."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, get_args
 
@@ -114,9 +115,7 @@ class BaseHookInput:
     permission_mode: str
 
     def __post_init__(self) -> None:
-        for name in ("session_id", "transcript_path", "cwd", "permission_mode"):
-            if not isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a string, not {getattr(self, name)!r}")
+        _check_strings(self, "session_id", "transcript_path", "cwd", "permission_mode")
 
 
 @frozen(kw_only=True)
@@ -131,8 +130,7 @@ class StopHookInput(BaseHookInput):
         if self.hook_event_name not in ("Stop", "SubagentStop"):
             event = self.hook_event_name
             raise ValueError(f'hook_event_name must be "Stop" or "SubagentStop", not {event!r}')
-        if not isinstance(self.stop_hook_active, bool):
-            raise TypeError(f"stop_hook_active must be true or false, not {self.stop_hook_active!r}")
+        self.event()  # checks the other fields
 
     def event(self) -> StopEvent:
         """Return the event that `ask_hooks` takes."""
@@ -161,7 +159,6 @@ class SubagentStopHookInput(StopHookInput):
         super().__post_init__()
         if self.hook_event_name != "SubagentStop":
             raise ValueError(f'hook_event_name must be "SubagentStop", not {self.hook_event_name!r}')
-        _check_strings(self, "agent_id", "agent_type")
 
     def event(self) -> StopEvent:
         agent_id, path = self.agent_id or self.session_id, self.transcript_path
@@ -283,9 +280,7 @@ OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {kind.name: kind for kind in get_
 def copy_event(event: Event) -> Event:
     """Return a copy with its own containers, so that a callback cannot change what other hooks get."""
     values = {name: value for name in _CONTAINERS if (value := getattr(event, name, ())) not in ((), None)}
-    copies = {
-        name: _copy(value) for name, value in values.items() if isinstance(value, Mapping | list | tuple)
-    }
+    copies = {name: deepcopy(value) for name, value in values.items() if not isinstance(value, str | int)}
     return replace(event, **copies) if copies else event
 
 
@@ -293,11 +288,3 @@ _CONTAINERS = (
     *("tool_input", "tool_response", "tool_calls"),
     *("last_assistant_message", "usage", "background_tasks", "session_crons"),
 )
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _copy(each) for name, each in value.items()}
-    if type(value) is list:
-        return [_copy(each) for each in value]
-    return tuple(_copy(each) for each in value) if type(value) is tuple else value

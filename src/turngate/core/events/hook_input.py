@@ -191,25 +191,24 @@ def read_stop(name: str, payload: dict[str, Any], *, cwd: str) -> StopEvent:
     values = _read_values(name, payload)
     common = _read_common(name, values, cwd)
     is_of_teammate = name in TEAM_EVENTS and "agent_id" in values
+    team = {key: values[key] for key in TEAM_FIELDS if key in values}
     return StopEvent(
         **common,
-        stop_hook_active=values.get("stop_hook_active", False),
-        last_assistant_message=values.get("last_assistant_message"),
-        continuation_count=values.get("continuation_count", 0),
+        **{key: values[key] for key in _READ_AS_THEY_ARE if key in values},
         limit=values.get("max_continuations"),
-        prompt_id=values.get("prompt_id"),
-        effort=values["effort"].get("level") if "effort" in values else None,
-        usage=values.get("usage"),
-        duration_ms=values.get("duration_ms"),
-        tool_calls=values.get("tool_calls"),
+        effort=values.get("effort", {}).get("level"),
         background_tasks=tuple(values.get("background_tasks", ())),
         session_crons=tuple(values.get("session_crons", ())),
         subagent=_read_subagent(values) if name == "SubagentStop" or is_of_teammate else None,
         team_event=team_event(name),
-        team_fields={key: values[key] for key in TEAM_FIELDS if key in values}
-        if name in TEAM_EVENTS
-        else None,
+        team_fields=team if name in TEAM_EVENTS else None,
     )
+
+
+_READ_AS_THEY_ARE = (
+    *("stop_hook_active", "last_assistant_message", "continuation_count"),
+    *("prompt_id", "usage", "duration_ms", "tool_calls"),
+)
 
 
 def _read_values(name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
