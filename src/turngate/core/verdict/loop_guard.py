@@ -98,12 +98,8 @@ class LoopGuard:
     def after(self, verdict: Verdict) -> ContinueTurn | EndTurn:
         """Return the next step of the turn after this verdict."""
         match verdict:
-            case Stop(waits=True, stop_reason=reason):
-                return EndTurn("checkpoint", stop_reason=reason)
-            case Stop(halted=True, stop_reason=reason):
-                return EndTurn("halted", stop_reason=reason)
-            case Stop():
-                return EndTurn("allowed")
+            case Stop(stop_reason=reason):
+                return EndTurn(verdict.ended_by, stop_reason=reason)
             case Continue(prompt=prompt, advice_only=True):
                 if not self.below_limit or (self.advised and self.dialect.advice == "once"):
                     return EndTurn("allowed")  # advice does not block
