@@ -279,8 +279,10 @@ OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {kind.name: kind for kind in get_
 
 def copy_event(event: Event) -> Event:
     """Return a copy with its own containers, so that a callback cannot change what other hooks get."""
-    values = {name: value for name in _CONTAINERS if (value := getattr(event, name, ())) not in ((), None)}
-    copies = {name: deepcopy(value) for name, value in values.items() if not isinstance(value, str | int)}
+    values: dict[str, Any] = {name: getattr(event, name, None) or () for name in _CONTAINERS}
+    copies: dict[str, Any] = {
+        name: deepcopy(value) for name, value in values.items() if value and not isinstance(value, str | int)
+    }
     return replace(event, **copies) if copies else event
 
 
