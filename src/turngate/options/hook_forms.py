@@ -95,7 +95,9 @@ def _with_sdk_arguments(callback: Callable[..., Any], dialect: Dialect) -> Calla
     @functools.wraps(callback)
     async def call(event: Event) -> Any:
         payload, tool_use_id = hook_payload(event, dialect), getattr(event, "tool_use_id", None)
-        return without_trailing_underscores(await call_callback(callback, payload, tool_use_id, {"signal": None}))
+        return without_trailing_underscores(
+            await call_callback(callback, payload, tool_use_id, {"signal": None})
+        )
 
     return call
 

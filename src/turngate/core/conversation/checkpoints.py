@@ -62,9 +62,6 @@ class Workflow:
         """What the user is asked at the end of the stage that the agent works on."""
         return self.stages[0].checkpoint if self.stages else None
 
-    def describe_checkpoint(self) -> str:
-        return f"{self.name} waits at a checkpoint: {self.checkpoint}"
-
     def after_approval(self) -> "Workflow":
         return replace(self, stages=self.stages[1:])
 
