@@ -173,13 +173,11 @@ class Plugins:
 def _takes_context(handler: Handler, arguments: int) -> bool:
     """Return whether a function has a parameter `ctx` besides those that its hook fills."""
     try:
-        parameters = list(inspect.signature(handler).parameters.values())
+        parameters = inspect.signature(handler).parameters
     except (TypeError, ValueError):  # a function of an extension module
         return False
-    return any(
-        parameter.name == "ctx" and (parameter.kind is parameter.KEYWORD_ONLY or place >= arguments)
-        for place, parameter in enumerate(parameters)
-    )
+    place = list(parameters).index("ctx") if "ctx" in parameters else -1
+    return place >= arguments or (place >= 0 and parameters["ctx"].kind is inspect.Parameter.KEYWORD_ONLY)
 
 
 def _check_handler(name: str, handler: Any, arguments: int) -> None:

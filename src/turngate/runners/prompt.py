@@ -122,13 +122,10 @@ def _payload(event: Event, settings: Settings, limit: int) -> str:
 def _record_source(hook: PromptHook, dialect: Dialect, limit: int) -> tuple[str, Callable[..., str]] | None:
     """Return which part of the conversation the judge gets besides the hook's input, and how to read it."""
     part = {"as_asked": hook.transcript, "input": None, "conversation": "full"}[dialect.judge_sees]
-    match part:
-        case "last":
-            return "The agent's last answer", last_answer
-        case "digest":
-            return "A digest of the conversation, in which what was said is indented", digest
-        case "full":
-            heading = "The conversation, in which the further lines of what was said are indented"
-            return heading, partial(conversation, limit=limit)
-        case _:
-            return None
+    further = "The conversation, in which the further lines of what was said are indented"
+    parts: dict[str | None, tuple[str, Callable[..., str]]] = {
+        "last": ("The agent's last answer", last_answer),
+        "digest": ("A digest of the conversation, in which what was said is indented", digest),
+        "full": (further, partial(conversation, limit=limit)),
+    }
+    return parts.get(part)

@@ -48,6 +48,7 @@ def run_hint(run: HookRun) -> str | None:
 
 
 _HOOKS_COMMAND = r"`(turngate hooks [^`]*)`"
+_PROJECT_COMMAND = r"`(turngate (?:status|init|check|hooks|gates|fire|doctor|log|run)\b(?! --help)[^`]*)`"
 
 
 def with_location(text: str, location: str) -> str:
@@ -55,9 +56,6 @@ def with_location(text: str, location: str) -> str:
     if not location.startswith("ssh://"):
         return text
     return re.sub(_HOOKS_COMMAND, lambda command: f"`{command[1]} --ssh {shlex.quote(location)}`", text)
-
-
-_PROJECT_COMMAND = r"`(turngate (?:status|init|check|hooks|gates|fire|doctor|log|run)\b(?! --help)[^`]*)`"
 
 
 def with_project(text: str, folder: str) -> str:
