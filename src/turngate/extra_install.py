@@ -25,7 +25,6 @@ def installed_extras() -> list[str]:
 
 
 def install_command(extra: str, package: Distribution | None = None, prefix: str = sys.prefix) -> str:
-    """Return the shell command that adds the extra to this installation."""
     package = package or _installed_package()
     words = _requirement(extra, package)
     if os.path.exists(os.path.join(prefix, "uv-receipt.toml")):

@@ -270,7 +270,6 @@ class Wakes:
 
 
 def _reason(run: HookRun) -> str:
-    """Return what a hook that blocks with exit code 2 printed."""
     return run.report.stderr.strip() if isinstance(run.report, Exited) else ""
 
 

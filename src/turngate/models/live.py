@@ -207,7 +207,6 @@ def status_error(
 
 
 def stream_error(provider: str, error: Mapping[str, Any], *secrets: str) -> ModelError:
-    """Return the error for one that a provider reports in the middle of an answer."""
     names = [error.get(name) for name in ("type", "code")]
     named = (providers.STATUSES.get(name) for name in names if isinstance(name, str))
     numbers = (code for code in names if isinstance(code, int) and 400 <= code < 600)

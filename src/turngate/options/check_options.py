@@ -232,7 +232,6 @@ class _OptionsParser:
         return replace(hook, **valid)
 
     def parse_entry(self, entry: Mapping[Any, Any]) -> Hook | None:
-        """Read the JSON form of a hook."""
         kind = entry.get("type")
         if not isinstance(kind, str) or kind not in KINDS:
             message, hint = describe_bad_type(entry, KINDS, describe)
@@ -260,7 +259,6 @@ class _OptionsParser:
 
 
 def default_of(hook: Hook, name: str) -> Any:
-    """Return the default of a hook's field."""
     [field] = [each for each in fields(hook) if each.name == name]
     if field.default_factory is not MISSING:
         return field.default_factory()

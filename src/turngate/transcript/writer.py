@@ -128,7 +128,6 @@ def _copy(source: int, target: int) -> None:
 
 
 def _message_json(message: Message) -> tuple[str, dict[str, Any]]:
-    """Return the record's type and the message in Claude Code's form."""
     match message:
         case UserMessage(text):
             return "user", {"role": "user", "content": text}

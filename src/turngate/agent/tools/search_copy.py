@@ -43,7 +43,6 @@ class SearchCopy:
         self._pattern = glob if self._is_glob or not glob else search_process.any_folder(glob)
 
     def list_files(self) -> None:
-        """Find what is there. Raises ToolFailed."""
         skipped = (".git",) if self._is_glob else search_process.NOT_SEARCHED
         try:
             found, _ = self._files.tree(self._there, skipped, MAX_DEPTH)

@@ -292,7 +292,6 @@ def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) ->
 
 
 def unknown_word(key: str, word: object, *expected: str) -> str:
-    """Return the message about a word of the contract that is not one."""
     *others, last = (f'"{each}"' for each in expected)
     words = f"{', '.join(others)} or {last}"
     message = f"`{key}` is {describe_json(word)}, expected {words}"

@@ -174,7 +174,6 @@ LOST_ON_STDERR = "its decision is on stderr, where it is not read: print it on s
 def _lost_answer(
     report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect
 ) -> tuple[str, ...]:
-    """Return the warning about an answer of a hook that failed."""
     exited = f"but exited with {report.code}, so"
     match answer:
         case InvalidAnswer(error):

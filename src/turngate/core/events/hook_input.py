@@ -157,7 +157,6 @@ _USUAL_PREFIXES = ("LC_", "TURNGATE_")
 
 
 def clean_environment(environ: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
-    """Return the usual variables of an environment, and those that are named."""
     names = _USUAL_VARIABLES.union(passed)
     kept = (name for name in environ if name in names or name.startswith(_USUAL_PREFIXES))
     return {name: environ[name] for name in kept}

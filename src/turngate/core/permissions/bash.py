@@ -111,7 +111,6 @@ def _runs_another(words: Sequence[str]) -> bool:
 
 
 def _is_wrapper(words: Sequence[str]) -> bool:
-    """Return whether the command runs another that is not known."""
     name = basename(words[0])
     if name in _SHELLS:  # with a script it is a command like any other
         return len(words) == 1 or words[1].startswith(("-", UNKNOWN))

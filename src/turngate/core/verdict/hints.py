@@ -59,5 +59,4 @@ def with_location(text: str, location: str) -> str:
 
 
 def with_project(text: str, folder: str) -> str:
-    """Return a text whose commands are about the project in this folder."""
     return re.sub(_PROJECT_COMMAND, lambda command: f"`{command[1]} --project {shlex.quote(folder)}`", text)
