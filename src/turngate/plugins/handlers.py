@@ -182,9 +182,9 @@ def _takes_context(handler: Handler, arguments: int) -> bool:
 
 def _check_handler(name: str, handler: Any, arguments: int) -> None:
     """Reject a handler that every call would fail for; one without a signature may be right."""
+    of_hook = f"the handler of the plugin hook {name!r}"
     if not callable(handler):
-        wrong = f"the handler of the plugin hook {name!r} is {describe(handler)}"
-        raise UsageError(f"{wrong}; expected a function that takes the payload")
+        raise UsageError(f"{of_hook} is {describe(handler)}; expected a function that takes the payload")
     try:
         signature = inspect.signature(handler)
     except (TypeError, ValueError):
@@ -194,8 +194,7 @@ def _check_handler(name: str, handler: Any, arguments: int) -> None:
         signature.bind(*range(arguments), **context)
     except TypeError:
         expected = "the event and the context" if arguments > 1 else "the payload"
-        wrong = f"the handler of the plugin hook {name!r} takes {signature}"
-        raise UsageError(f"{wrong}; expected a function that takes {expected}") from None
+        raise UsageError(f"{of_hook} takes {signature}; expected a function that takes {expected}") from None
 
 
 def _name_hint(name: str) -> str:

@@ -115,7 +115,9 @@ class BaseHookInput:
     permission_mode: str
 
     def __post_init__(self) -> None:
-        _check_strings(self, "session_id", "transcript_path", "cwd", "permission_mode")
+        for name in ("session_id", "transcript_path", "cwd", "permission_mode"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a string, not {getattr(self, name)!r}")
 
 
 @frozen(kw_only=True)
@@ -130,7 +132,8 @@ class StopHookInput(BaseHookInput):
         if self.hook_event_name not in ("Stop", "SubagentStop"):
             event = self.hook_event_name
             raise ValueError(f'hook_event_name must be "Stop" or "SubagentStop", not {event!r}')
-        self.event()  # checks the other fields
+        if not isinstance(self.stop_hook_active, bool):
+            raise TypeError(f"stop_hook_active must be true or false, not {self.stop_hook_active!r}")
 
     def event(self) -> StopEvent:
         """Return the event that `ask_hooks` takes."""
@@ -159,6 +162,7 @@ class SubagentStopHookInput(StopHookInput):
         super().__post_init__()
         if self.hook_event_name != "SubagentStop":
             raise ValueError(f'hook_event_name must be "SubagentStop", not {self.hook_event_name!r}')
+        _check_strings(self, "agent_id", "agent_type")
 
     def event(self) -> StopEvent:
         agent_id, path = self.agent_id or self.session_id, self.transcript_path
