@@ -50,6 +50,7 @@ class _File(NamedTuple):
     name: str
     parts: tuple[str, ...]  # of its path below the searched folder
     path: str  # in the output
+    mtime: float = 0.0
 
 
 def _glob(query: Mapping[str, Any]) -> Iterator[str]:
@@ -57,7 +58,7 @@ def _glob(query: Mapping[str, Any]) -> Iterator[str]:
         if root is None:
             raise ValueError(f"{query['path']} is not a folder")
         found = _files(query["path"], root, (".git",), links=True)
-        files = [(_mtime(file), file.path) for file in found if matches_names(query["pattern"], file.parts)]
+        files = [(file.mtime, file.path) for file in found if matches_names(query["pattern"], file.parts)]
     files.sort(key=lambda file: (-file[0], file[1]))
     yield from (path for _, path in files[:MAX_FILES])
     if len(files) > MAX_FILES:
@@ -139,46 +140,16 @@ def _matching_lines(searched: _File, expression: re.Pattern[str]) -> Iterator[tu
 
 def _files(path: str, root: int, skipped: tuple[str, ...], *, links: bool) -> Iterator[_File]:
     """Yield all files below a folder, by name; links to folders are not followed."""
-    folders: list[tuple[str, ...]] = [()]
-    while folders:
-        parts = folders.pop()
-        try:
-            fd = _open_to_list(parts, root)
-        except OSError:  # removed meanwhile, replaced by a link, or not readable
-            continue
-        try:
-            with os.scandir(fd) as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-            inner = [e.name for e in entries if e.is_dir(follow_symlinks=False) and e.name not in skipped]
-            folders += [(*parts, name) for name in reversed(inner)]
-            for entry in entries:
-                if _is_file(entry, links=links):
-                    place = (*parts, entry.name)
-                    yield _File(fd, entry.name, place, os.path.join(path, *place))
-        finally:
-            os.close(fd)
-
-
-def _open_to_list(parts: tuple[str, ...], root: int) -> int:
-    folder = open_folder(parts, root)
-    try:
-        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    finally:
-        os.close(folder)
-
-
-def _is_file(entry: "os.DirEntry[str]", *, links: bool) -> bool:
-    try:
-        return entry.is_file(follow_symlinks=links)
-    except OSError:  # a link to itself
-        return False
-
-
-def _mtime(file: _File) -> float:
-    try:
-        return os.stat(file.name, dir_fd=file.folder).st_mtime
-    except OSError:
-        return 0.0
+    for place, folders, names, folder in os.fwalk(".", dir_fd=root):
+        folders[:] = sorted(name for name in folders if name not in skipped)
+        for name in sorted(names):
+            try:
+                info = os.stat(name, dir_fd=folder, follow_symlinks=links)
+            except OSError:  # removed meanwhile, or a link to itself
+                continue
+            if stat.S_ISREG(info.st_mode):
+                parts = (*place.split("/")[1:], name)
+                yield _File(folder, name, parts, os.path.join(path, *parts), info.st_mtime)
 
 
 # Other modules use these as well
