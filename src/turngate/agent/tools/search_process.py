@@ -10,9 +10,9 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from io import BufferedReader
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from io import BufferedReader, BytesIO
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ NOT_SEARCHED = (".git", "node_modules", ".venv")
 
 
 def main() -> None:
-    query = json.load(sys.stdin)
+    query = json.loads(sys.stdin.buffer.readline())
     try:
         output = "\n".join(_TOOLS[query["tool"]](query))
     except FileNotFoundError:
@@ -59,8 +59,12 @@ def _glob(query: Mapping[str, Any]) -> Iterator[str]:
             raise ValueError(f"{query['path']} is not a folder")
         found = _files(query["path"], root, (".git",), links=True)
         files = [(file.mtime, file.path) for file in found if matches_names(query["pattern"], file.parts)]
-    files.sort(key=lambda file: (-file[0], file[1]))
-    yield from (path for _, path in files[:MAX_FILES])
+    yield from newest(files)
+
+
+def newest(files: Sequence[tuple[float, str]]) -> Iterator[str]:
+    """Yield the paths of the newest files, of which the times are given."""
+    yield from (path for _, path in sorted(files, key=lambda file: (-file[0], file[1]))[:MAX_FILES])
     if len(files) > MAX_FILES:
         yield f"… [the {MAX_FILES} newest of {len(files):,} files]"
 
@@ -78,8 +82,8 @@ _TOOLS = {"Glob": _glob, "Grep": _grep}
 
 def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
     expression = _compile(query["pattern"], re.IGNORECASE if query.get("-i") else 0)
-    for file in _searched_files(query):
-        path, matches = file.path, _matching_lines(file, expression)
+    for path, file in _searched_files(query):
+        matches = _matching_lines(file, expression)
         match query.get("output_mode", "files_with_matches"):
             case "content":
                 for number, line in matches:
@@ -101,7 +105,19 @@ def _compile(pattern: str, flags: int) -> re.Pattern[str]:
         raise ValueError(f"`pattern` is not a regular expression: {error}") from None
 
 
-def _searched_files(query: Mapping[str, Any]) -> Iterator[_File]:
+def _searched_files(query: Mapping[str, Any]) -> Iterator[tuple[str, BufferedReader]]:
+    """Yield the files that can be read. Those of another machine follow the query on stdin."""
+    for path, size in query.get("contents", ()):
+        yield path, BufferedReader(BytesIO(sys.stdin.buffer.read(size)))
+    for file in _found_files(query) if "contents" not in query else ():
+        with (
+            suppress(OSError),
+            open_regular(file.name, file.folder) as opened,
+        ):  # removed meanwhile, or not readable
+            yield file.path, opened
+
+
+def _found_files(query: Mapping[str, Any]) -> Iterator[_File]:
     path, glob = query["path"], query.get("glob")
     with _open_root(query) as (folder, name, root):
         if root is None:
@@ -125,17 +141,14 @@ def _open_root(query: Mapping[str, Any]) -> Iterator[tuple[int, str, int | None]
             os.close(root)
 
 
-def _matching_lines(searched: _File, expression: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    try:
-        with open_regular(searched.name, searched.folder) as file:
-            if is_binary(file):
-                return
-            for number, line in enumerate(lines(file, MAX_LINE_BYTES), 1):
-                text = line.decode("utf-8", "replace")
-                if expression.search(text):
-                    yield number, text
-    except OSError:  # removed meanwhile, or not readable
-        return
+def _matching_lines(file: BufferedReader, expression: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    with suppress(OSError):  # of the disk
+        if is_binary(file):
+            return
+        for number, line in enumerate(lines(file, MAX_LINE_BYTES), 1):
+            text = line.decode("utf-8", "replace")
+            if expression.search(text):
+                yield number, text
 
 
 def _files(path: str, root: int, skipped: tuple[str, ...], *, links: bool) -> Iterator[_File]:
