@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from turngate.aio.cancellation import CallbackCancelledItself, current_task_cancelled
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import CallbackCancelledItself, current_task_cancelled, run_in_thread
 from turngate.core.answers.interpret import Interpretation, interpret
 from turngate.core.answers.report_types import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.constants import STOPS_OF_START

@@ -20,8 +20,7 @@ from turngate.agent.tools import TOOLS, tools_of_subagent, with_task
 from turngate.agent.tools.tool import ToolContext
 from turngate.agent.turn import Turn
 from turngate.agent.turn_state import TurnState
-from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import current_task_cancelled, finish_despite_cancel, run_in_thread
 from turngate.core.constants import EVENTS
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import Message, Usage

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from turngate.aio.cancellation import CallbackCancelledItself, finish_despite_cancel
-from turngate.aio.threads import T, run_in_thread
+from turngate.aio.threads import CallbackCancelledItself, T, finish_despite_cancel, run_in_thread
 from turngate.core.text import describe_exception
 
 CANCEL_GRACE_S = 0.5  # time to clean up between the cancellation of foreign code and its end

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from turngate._frozen_dataclass import frozen
-from turngate.aio.cancellation import CallbackCancelledItself
 from turngate.aio.foreign_code import call_callback
+from turngate.aio.threads import CallbackCancelledItself
 from turngate.core.events.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,

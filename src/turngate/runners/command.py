@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from turngate.aio.cancellation import raise_if_cancelled
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import raise_if_cancelled, run_in_thread
 from turngate.core.answers.report_types import HookFailed, Report
 from turngate.core.constants import COMMAND_LINE, ENV_FILE_VARIABLES, HOOK_TIMEOUT
 from turngate.core.events.events import Event, StopEvent

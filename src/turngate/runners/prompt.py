@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.foreign_code import run_isolated
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.core.answers.judge import (
     SCHEMA,
     build_question,

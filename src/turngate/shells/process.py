@@ -12,8 +12,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.core.answers.report_types import Exited
 from turngate.ports import BoundedOutput, HookRunContext, NotStarted
 from turngate.shells import process_tree as tree
