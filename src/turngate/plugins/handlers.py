@@ -5,7 +5,6 @@ Handlers only observe, except those of `subagent_stopping`, which may redirect a
 
 import asyncio
 import copy
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from turngate.core.events.plugin_events import (
     stopping_result,
 )
 from turngate.core.hooks.kinds import qualified_name
-from turngate.core.text import describe, describe_exception
+from turngate.core.text import closest_word, describe, describe_exception
 from turngate.errors import UsageError
 
 PluginHook = Literal[
@@ -199,9 +198,8 @@ def _check_handler(name: str, handler: Any, arguments: int) -> None:
 
 def _name_hint(name: str) -> str:
     by_letters = {known.replace("_", ""): known for known in HANDLER_NAMES}
-    close = difflib.get_close_matches(name.replace("_", "").lower(), by_letters, 1, 0.7)
-    expected = f"expected one of {', '.join(HANDLER_NAMES)}"
-    return f"did you mean {by_letters[close[0]]!r}?" if close else expected
+    close = closest_word(name.replace("_", ""), tuple(by_letters))
+    return f"did you mean {by_letters[close]!r}?" if close else f"expected one of {', '.join(HANDLER_NAMES)}"
 
 
 # Plugins of other packages
