@@ -14,7 +14,7 @@ from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.session_hooks import SessionHooks
 from turngate.agent.turn_state import TurnHalted, end_at_checkpoint, halt_of, new_prompt_id
-from turngate.core.conversation.checkpoints import APPROVED, REFUSED, Answer, parse_answer
+from turngate.core.conversation.checkpoints import APPROVED, REFUSED, parse_answer
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.events.events import StopEvent, StopFailure, UserPromptSubmit
@@ -328,7 +328,10 @@ def _append_prompt(conversation: Conversation, entry: InboxEntry, meta: Mapping[
     and anything else is a message within the stage: the checkpoint opens again after it.
     """
     running, waiting = conversation.workflow, conversation.waiting
-    answer = _checkpoint_answer(entry, conversation)
+    is_open = conversation.checkpoint is not None and conversation.question is None
+    # Neither a hook nor a message that was typed before it answers.
+    is_answer = is_open and not (entry.by_hook or entry.waited or entry.workflow)
+    answer = parse_answer(entry.text) if is_answer else None
     if entry.workflow is not None:
         conversation.append_prompt(entry.workflow.stages[0].prompt(is_first=True), entry.workflow, **meta)
     elif answer is None:
@@ -346,10 +349,3 @@ def _append_prompt(conversation: Conversation, entry: InboxEntry, meta: Mapping[
         conversation.append_prompt(following.stages[0].prompt(is_first=False), following, **meta)
     else:  # a hook waited in the middle of a stage
         conversation.append_prompt(APPROVED, running, waiting, **meta)
-
-
-def _checkpoint_answer(entry: InboxEntry, conversation: Conversation) -> Answer | None:
-    """Return the user's answer at an open checkpoint. Neither a hook nor a message that was typed before it answers."""
-    is_open = conversation.checkpoint is not None and conversation.question is None
-    is_answer = is_open and not (entry.by_hook or entry.waited or entry.workflow)
-    return parse_answer(entry.text) if is_answer else None

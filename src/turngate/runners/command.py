@@ -154,26 +154,21 @@ async def prepare_command(
 
 
 async def _make_data_folder(hook: CommandHook, world: World, live: HookRunContext) -> None:
-    folder = hook.env.get(PLUGIN_DATA)
-    if folder:
-        try:
-            if not world.machine:
-                await run_in_thread(make_private_dir, folder)
-            else:
-                await _make_dir_there(folder, world)
-        except OSError as error:
-            live.warnings.append(f"the folder for its data could not be made: {error}")
-
-
-_MAKE_DIR = 'umask 077 && mkdir -p -- "$1"'
-
-
-async def _make_dir_there(folder: str, world: World) -> None:
-    script = CommandHook("/bin/sh", args=("-c", _MAKE_DIR, "sh", folder))
-    live = HookRunContext()
-    made = await world.shell.run(script, cwd="/", env=world.environ, stdin=b"", live=live)
-    if made.code != 0:
-        raise OSError(f"{folder}: {one_line(made.stderr)}")
+    if not (folder := hook.env.get(PLUGIN_DATA)):
+        return
+    problem: object = None
+    try:
+        if world.machine:
+            script = CommandHook("/bin/sh", args=("-c", 'umask 077 && mkdir -p -- "$1"', "sh", folder))
+            there = HookRunContext()
+            made = await world.shell.run(script, cwd="/", env=world.environ, stdin=b"", live=there)
+            problem = f"{folder}: {one_line(made.stderr)}" if made.code != 0 else None
+        else:
+            await run_in_thread(make_private_dir, folder)
+    except OSError as error:
+        problem = error
+    if problem:
+        live.warnings.append(f"the folder for its data could not be made: {problem}")
 
 
 def environ_and_level(source: str, world: World) -> tuple[Mapping[str, str], str]:

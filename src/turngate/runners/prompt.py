@@ -75,7 +75,9 @@ async def _ask_judge(
             live.evaluation = spent = spent.with_failure()
             wait = max(RETRY_PAUSE_S, error.retry_after or 0.0)
             hopeless = error.kind in ("auth", "quota")
-            if is_last or hopeless or wait > min(MAX_RETRY_PAUSE_S, _seconds_left(live)):
+            now = asyncio.get_running_loop().time()
+            left = math.inf if live.deadline is None else live.deadline - now
+            if is_last or hopeless or wait > min(MAX_RETRY_PAUSE_S, left):
                 raise
             await asyncio.sleep(wait)
             continue
@@ -86,10 +88,6 @@ async def _ask_judge(
             return JudgeReplied(reply.text)
         messages = (*messages, reply, UserMessage(retry_prompt(problem)))
     raise AssertionError("the last try either returns or raises")
-
-
-def _seconds_left(live: HookRunContext) -> float:
-    return math.inf if live.deadline is None else live.deadline - asyncio.get_running_loop().time()
 
 
 async def _judge_prompt(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str | HookFailed:

@@ -139,12 +139,15 @@ def environment(event: Event, project: str, dialect: Dialect, *, pid: int) -> di
         "STOP_HOOK_COUNT": str(event.continuation_count),
         "TRANSCRIPT_PATH": event.stopping_transcript,
     }
+    # Only in its own dialect: with CLAUDECODE set, a hook cannot start `claude`.
+    of_claude = {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "CLAUDE_PID": str(pid)}
+    of_claude |= {"CLAUDE_EFFORT": event.effort} if event.effort else {}
     return {
         **{f"TURNGATE_{key}": value for key, value in values.items()},
         **{f"MUX_{key}": value for key, value in values.items()},
         "CLAUDE_PROJECT_DIR": project,
         "CLAUDE_CODE_SESSION_ID": event.session_id,
-        **(_claude_variables(event, pid) if dialect.is_claude_code else {}),
+        **(of_claude if dialect.is_claude_code else {}),
         "TURNGATE_EVENT": event.name,
         "TURNGATE_SESSION_ID": event.session_id,
         IN_HOOK: "1",
@@ -160,12 +163,6 @@ def clean_environment(environ: Mapping[str, str], passed: Sequence[str]) -> dict
     names = _USUAL_VARIABLES.union(passed)
     kept = (name for name in environ if name in names or name.startswith(_USUAL_PREFIXES))
     return {name: environ[name] for name in kept}
-
-
-def _claude_variables(event: Event, pid: int) -> dict[str, str]:
-    """Only in its own dialect: with CLAUDECODE set, a hook cannot start `claude`."""
-    effort = {"CLAUDE_EFFORT": event.effort} if event.effort else {}
-    return {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "CLAUDE_PID": str(pid), **effort}
 
 
 # The event that `turngate fire` reads
