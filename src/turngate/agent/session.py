@@ -408,11 +408,9 @@ def _workspace(project: str | World, shell: Shell | None) -> World:
 
 
 def _is_on_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    with contextlib.suppress(RuntimeError):
+        return asyncio.get_running_loop() is not None
+    return False
 
 
 def _check_settings(settings: object) -> None:
