@@ -14,7 +14,7 @@ from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import replace_surrogates, truncate_middle
 from turngate.ports import HookRunContext
-from turngate.runners import sanitize_env
+from turngate.runners.command import sanitize_env
 from turngate.shells.process import run_process
 
 TIMEOUT_S = 30.0
