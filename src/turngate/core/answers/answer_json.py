@@ -18,23 +18,6 @@ ANSWER_KEYS = frozenset(
 )
 
 
-def gate_fields(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an `Answer` that these keys set; a value that is not valid sets none."""
-    fields: dict[str, Any] = {}
-    why = value.get("notEnforced")
-    if isinstance(why, str) and why.strip():
-        fields["not_enforced"] = replace_surrogates(why)
-    if value.get("waits") is True and _may_wait(value):
-        fields["waits"] = True
-    if is_continuations(value.get("continuations")):
-        fields["continuations"] = value["continuations"]
-    return fields
-
-
-def _may_wait(value: Mapping[str, Any]) -> bool:
-    return value.get("continue") is False or bool(value.get("notEnforced"))
-
-
 def gate_problem(value: Mapping[str, Any]) -> str | None:
     """Return why `notEnforced` cannot be read. Such an answer is not consent, whatever was meant."""
     why = value.get("notEnforced")
@@ -43,17 +26,24 @@ def gate_problem(value: Mapping[str, Any]) -> str | None:
     return f"`notEnforced` is {describe_json(why)}, expected a string that says why"
 
 
-def gate_warnings(value: Mapping[str, Any]) -> list[str]:
-    warnings = []
-    waits, continuations = value.get("waits"), value.get("continuations")
+def _gate_fields(value: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """Return the fields of an `Answer` that the keys of gates set; a value that is not valid sets none, and is a warning."""
+    fields: dict[str, Any] = {}
+    why, waits, continuations = map(value.get, ("notEnforced", "waits", "continuations"))
+    if isinstance(why, str) and why.strip():
+        fields["not_enforced"] = replace_surrogates(why)
     if not isinstance(waits, bool | None):
         warnings.append(f"`waits` is {describe_json(waits)}, expected true or false: ignored")
-    elif waits and not _may_wait(value):
+    elif waits and (value.get("continue") is False or why):
+        fields["waits"] = True
+    elif waits:
         warnings.append("`waits` has an effect only with `continue: false` or `notEnforced`: ignored")
-    if continuations is not None and not is_continuations(continuations):
+    if is_continuations(continuations):
+        fields["continuations"] = continuations
+    elif continuations is not None:
         shown = describe_json(continuations)
         warnings.append(f"`continuations` is {shown}, expected {EXPECTED_CONTINUATIONS}: ignored")
-    return warnings
+    return fields
 
 
 Behavior = Literal["allow", "deny", "ask", "defer"]
@@ -266,7 +256,7 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     specific = _lenient_specific(value.get("hookSpecificOutput"), event, warnings)
     warnings += _misplaced_keys(value)
     warnings += _ignored_fields(event, specific)
-    warnings += gate_warnings(value)
+    gate_fields = _gate_fields(value, warnings)
     word = value.get("decision")
     word = word.strip().lower() if isinstance(word, str) else None
     known: BlockOrAllow | None = "allow" if word in dialect.allow_words else None
@@ -278,7 +268,7 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     if lost and event in OBSERVED_EVENTS:
         lost, warnings = None, [*warnings, f"{lost}: ignored"]
     quiet = value.get("suppressOutput") is True
-    return replace(answer, quiet=quiet, lost=lost, warnings=tuple(warnings), **gate_fields(value))
+    return replace(answer, quiet=quiet, lost=lost, warnings=tuple(warnings), **gate_fields)
 
 
 def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) -> str | None:
