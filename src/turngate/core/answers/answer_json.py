@@ -255,7 +255,12 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     ]
     specific = _lenient_specific(value.get("hookSpecificOutput"), event, warnings)
     warnings += _misplaced_keys(value)
-    warnings += _ignored_fields(event, specific)
+    message, problem = specific.get("initialUserMessage"), _input_problem(event, specific)
+    if event == "SessionStart" and not isinstance(message, str | None):
+        warnings.append(f"`initialUserMessage` is {describe_json(message)}, expected a string: ignored")
+    asks = _tool_fields(event, specific).get("permission") in ("ask", "defer")
+    if problem and asks:
+        warnings.append(f"{problem}: ignored")
     gate_fields = _gate_fields(value, warnings)
     word = value.get("decision")
     word = word.strip().lower() if isinstance(word, str) else None
@@ -263,8 +268,9 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     known = "block" if word in dialect.block_words else known
     answer = _make_answer(value, specific, event, known)
     lost = _lenient_problem(value, known)
-    if answer.decision != "block":
-        lost = lost or _lost_in_lenient(value, specific, event)
+    if answer.decision != "block":  # permission for the changed input is not permission for the original one
+        changed = None if asks else problem
+        lost = lost or _permission_problem(event, specific) or changed or _lost_in_object(value, event)
     if lost and event in OBSERVED_EVENTS:
         lost, warnings = None, [*warnings, f"{lost}: ignored"]
     quiet = value.get("suppressOutput") is True
@@ -289,25 +295,10 @@ def unknown_word(key: str, word: object, *expected: str) -> str:
     return f'{message}; did you mean "{meant}"?' if meant else message
 
 
-def _lost_in_lenient(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:
-    problem = _permission_problem(event, specific)
-    if not _asks(event, specific):  # permission for the changed input is not permission for the original one
-        problem = problem or _input_problem(event, specific)
-    return problem or _lost_in_object(value, event)
-
-
 def _lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
     from turngate.core.answers.misplaced import lost_in_object  # noqa: PLC0415 # lazy: most hooks print nothing
 
     return lost_in_object(value, event)
-
-
-def _ignored_fields(event: str, specific: Mapping[str, Any]) -> list[str]:
-    message = specific.get("initialUserMessage")
-    if event == "SessionStart" and not isinstance(message, str | None):
-        return [f"`initialUserMessage` is {describe_json(message)}, expected a string: ignored"]
-    problem = _input_problem(event, specific) if _asks(event, specific) else None
-    return [f"{problem}: ignored"] if problem else []
 
 
 def is_event_name(name: object, event: str) -> bool:
@@ -384,10 +375,6 @@ def _input_problem(event: str, specific: Mapping[str, Any]) -> str | None:
     if event not in ("PreToolUse", "PermissionRequest") or isinstance(changed, dict | None):
         return None
     return f"`updatedInput` is {describe_json(changed)}, expected an object"
-
-
-def _asks(event: str, specific: Mapping[str, Any]) -> bool:
-    return _tool_fields(event, specific).get("permission") in ("ask", "defer")
 
 
 def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:
