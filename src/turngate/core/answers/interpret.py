@@ -223,15 +223,6 @@ def exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
     return Block(reason, warnings=(*invalid, *_likely_mistake(report)))
 
 
-def exited_with_2_at_request(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
-    """Exit 2 alone changes nothing here, but the JSON counts as with other exit codes."""
-    answer = _read_stdout(report, rule, dialect)
-    if isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect):
-        return Interpretation(decide(answer, rule.event, dialect), answer)
-    error = "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON"
-    return Interpretation(Fault(error, may_block=False))
-
-
 def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
     blank = not report.stderr.strip()
     if dialect.names_exit2_command:
@@ -321,8 +312,12 @@ def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
     match report:
         case Returned(value):
             return _interpret_return(value, rule, dialect)
-        case Exited(code=2) if rule.event == "PermissionRequest":
-            return exited_with_2_at_request(report, rule, dialect)
+        case Exited(code=2) if rule.event == "PermissionRequest":  # the JSON counts as with other exit codes
+            answer = _read_stdout(report, rule, dialect)
+            if isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect):
+                return Interpretation(decide(answer, rule.event, dialect), answer)
+            error = "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON"
+            return Interpretation(Fault(error, may_block=False))
         case Exited(code=2):
             return Interpretation(exited_with_2(report, rule, dialect))
         case Exited():
