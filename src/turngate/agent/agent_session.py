@@ -20,7 +20,7 @@ from turngate.agent.tools import TOOLS, tools_of_subagent, with_task
 from turngate.agent.tools.tool import ToolContext
 from turngate.agent.turn import Turn
 from turngate.agent.turn_state import TurnState
-from turngate.aio.threads import current_task_cancelled, finish_despite_cancel, run_in_thread
+from turngate.aio.threads import current_task_cancelled, finish_despite_cancel
 from turngate.core.constants import EVENTS
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import Message, Usage
@@ -400,8 +400,7 @@ class AgentSession:
         """Close the parts of a main session that was never opened; SessionEnd hooks do not run."""
         await self.subagents.close()
         await self.resources.world.close(self.settings.dialect.background_grace)
-        await self.model.close()
-        await run_in_thread(self.resources.journal.close)
+        await self.resources.close(self.model, self.events.notice)
 
     def release(self) -> None:
         self.conversation.close()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -196,23 +195,20 @@ class HookAgentRun:
         is_known = turn.replies == turn.requests or not self.interrupted
         evaluation = Evaluation(name, turn.requests, turn.usage, turn.cost if is_known else None)
         if self._store:
-            self._store.record(self._event.session_id, self._journal_entry(evaluation))
+            calls = turn.tool_calls - (self._reply is not None)  # StructuredOutput does not count
+            tokens = turn.usage.input_tokens + turn.usage.output_tokens
+            entry = {
+                "kind": "inspection",  # a stored name: the run of a hook agent
+                "event": self._event.name,
+                "hook": hook_json(self._hook),
+                "outcome": "looked",
+                "reason": f"{turn.requests} request(s), {calls} tool call(s), {tokens:,} tokens",
+                "seconds": round(turn.elapsed, 4),
+                **evaluation_json(evaluation),
+                "transcript": self._conversation.path,
+            }
+            self._store.record(self._event.session_id, entry)
         return evaluation if evaluation.requests else None
-
-    def _journal_entry(self, evaluation: Evaluation) -> dict[str, Any]:
-        turn, usage = self._turn, evaluation.usage
-        calls = turn.tool_calls - (self._reply is not None)  # StructuredOutput does not count
-        tokens = usage.input_tokens + usage.output_tokens
-        return {
-            "kind": "inspection",  # a stored name: the run of a hook agent
-            "event": self._event.name,
-            "hook": hook_json(self._hook),
-            "outcome": "looked",
-            "reason": f"{turn.requests} request(s), {calls} tool call(s), {tokens:,} tokens",
-            "seconds": round(time.monotonic() - turn.started, 4),
-            **evaluation_json(evaluation),
-            "transcript": self._conversation.path,
-        }
 
 
 async def _fire_nothing(_: Event) -> Verdict:
