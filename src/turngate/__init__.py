@@ -10,7 +10,8 @@ _NAMES = {
         "CommandHookConfig HookCallback HookConfig PromptHookConfig"
     ),
     "gate_callbacks": "GateCallback gate_callback",
-    "options.options": "HookCallbackMatcher HookGroup Options InvalidOptions",
+    "options.hook_forms": "HookCallbackMatcher HookGroup",
+    "options.options": "Options InvalidOptions",
     "core.events.events": "BaseHookInput HookEvent StopEvent StopHookInput Subagent SubagentStopHookInput",
     "core.verdict.decisions": "Advise Allow Block Fault Halt",
     "core.settings": "Problem Rule Settings",

@@ -44,8 +44,8 @@ from turngate.errors import UsageError as UsageError
 from turngate.gate_callbacks import GateCallback as GateCallback
 from turngate.gate_callbacks import gate_callback as gate_callback
 from turngate.models.scripted import ScriptedModel as ScriptedModel
-from turngate.options.options import HookCallbackMatcher as HookCallbackMatcher
-from turngate.options.options import HookGroup as HookGroup
+from turngate.options.hook_forms import HookCallbackMatcher as HookCallbackMatcher
+from turngate.options.hook_forms import HookGroup as HookGroup
 from turngate.options.options import InvalidOptions as InvalidOptions
 from turngate.options.options import Options as Options
 from turngate.plugins.handlers import Plugin as Plugin

@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from turngate.aio.cancellation import CallbackCancelledItself, current_task_cancelled
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import CallbackCancelledItself, current_task_cancelled, run_in_thread
 from turngate.core.answers.interpret import Interpretation, interpret
 from turngate.core.answers.report_types import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.constants import STOPS_OF_START
@@ -180,28 +179,21 @@ async def _run_all(
 async def _run_in_slot(
     rule: Rule, event: Event, settings: Settings, world: World, begun: float
 ) -> tuple[HookRun, float]:
-    """Run one hook in a span of the user's trace, if there is one."""
+    """Run one hook in a span of the user's trace, a command as soon as the shell has a slot: the wait does not count against its timeout."""
     name, redactor = label(rule.hook), world.redactor({})
     name = redactor.text(name) if redactor else name
     with open_hook_span(event.name, event.session_id, name) as set_outcome:
-        run, ended = await _run_when_free(rule, event, settings, world, begun)
+        async with AsyncExitStack() as stack:
+            try:
+                if isinstance(rule.hook, _USES_SHELL) and not rule.hook.detached:
+                    await stack.enter_async_context(world.shell.slot())
+            except Exception as error:  # noqa: BLE001 - a user's shell is foreign code
+                failed = HookFailed(f"the shell gave it no slot: {describe_exception(error)}")
+                run, ended = _hook_run(rule, failed, settings), time.monotonic()
+            else:
+                run, ended = await _run(rule, event, settings, world, begun)
         set_outcome(outcome(run))
     return run, ended
-
-
-async def _run_when_free(
-    rule: Rule, event: Event, settings: Settings, world: World, begun: float
-) -> tuple[HookRun, float]:
-    """Run one hook, a command as soon as the shell has a slot; the wait does not count against its timeout."""
-    if not isinstance(rule.hook, _USES_SHELL) or rule.hook.detached:
-        return await _run(rule, event, settings, world, begun)
-    async with AsyncExitStack() as stack:
-        try:
-            await stack.enter_async_context(world.shell.slot())
-        except Exception as error:  # noqa: BLE001 - a user's shell is foreign code
-            failed = HookFailed(f"the shell gave it no slot: {describe_exception(error)}")
-            return _hook_run(rule, failed, settings), time.monotonic()
-        return await _run(rule, event, settings, world, begun)
 
 
 async def _run(

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from contextlib import suppress
 from importlib.metadata import Distribution, PackageNotFoundError
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -25,8 +26,8 @@ def installed_extras() -> list[str]:
 
 
 def install_command(extra: str, package: Distribution | None = None, prefix: str = sys.prefix) -> str:
-    """Return the shell command that adds the extra to this installation."""
-    package = package or _installed_package()
+    with suppress(PackageNotFoundError):  # run from a source tree
+        package = package or Distribution.from_name(PACKAGE)
     words = _requirement(extra, package)
     if os.path.exists(os.path.join(prefix, "uv-receipt.toml")):
         return shlex.join(["uv", "tool", "install", "--force", *words])
@@ -35,13 +36,6 @@ def install_command(extra: str, package: Distribution | None = None, prefix: str
     if importlib.util.find_spec("pip") is None:
         return shlex.join(["uv", "pip", "install", "--python", sys.executable, *words])
     return shlex.join([sys.executable, "-m", "pip", "install", *words])
-
-
-def _installed_package() -> Distribution | None:
-    try:
-        return Distribution.from_name(PACKAGE)
-    except PackageNotFoundError:  # run from a source tree
-        return None
 
 
 def _requirement(extra: str, package: Distribution | None) -> list[str]:

@@ -12,8 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Protocol, Self
 
 from turngate._frozen_dataclass import frozen
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import T, run_in_thread
+from turngate.aio.threads import T, finish_despite_cancel, run_in_thread
 from turngate.core.answers.report_types import Exited, Report
 from turngate.core.constants import IN_HOOK
 from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply

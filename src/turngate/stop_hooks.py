@@ -9,8 +9,7 @@ from functools import partial
 from typing import assert_never
 
 from turngate._frozen_dataclass import frozen
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import StopHookInput
 from turngate.core.hooks.kinds import AgentHook

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import tempfile
-import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ from tests.support.machines import Machine, SshMachine
 from tests.support.remote_files import remote_context, run_where
 from tests.support.servers.ssh import SSHD, SshServer
 from tests.support.timeouts import wait_for_slow_machine
-from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_copy
-from turngate.agent.tools.search_copy import SearchCopy
+from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, remote_search
+from turngate.agent.tools.remote_search import find_files, read_files
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolOutput
 from turngate.project.link_safe_files import PathChanged
@@ -139,7 +138,7 @@ def test_a_link_that_appeared_after_the_check_is_never_used(place: ToolContext, 
         run_where(place, run_in_thread(files._write, f"{project}/link/new", place, b"x"))
     query = {"tool": "Grep", "path": "link", "resolved": f"{project}/link", "pattern": "secret"}
     with pytest.raises(ToolFailed, match="has just been replaced by a link"):
-        run_where(place, run_in_thread(SearchCopy(there, query).list_files))
+        run_where(place, run_in_thread(find_files, there, query))
     assert (os.listdir(outside), (outside / "a").read_text()) == (["a"], "secret")
 
 
@@ -153,7 +152,7 @@ def test_a_file_is_read_on_where_the_first_command_ended(place: ToolContext, pro
 # Searches
 
 
-def test_names_that_another_machine_reports_never_leave_the_copy(
+def test_names_that_another_machine_reports_never_leave_the_folder(
     place: ToolContext, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scandir(sftp: asyncssh.SFTPClient, folder: str) -> AsyncIterator[asyncssh.SFTPName]:
@@ -185,21 +184,6 @@ def test_a_search_leaves_nothing_here(
     assert os.listdir(temporary) == []
 
 
-def test_the_copy_of_a_search_is_removed_while_the_event_loop_runs(
-    place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rmtree, threads = shutil.rmtree, list[bool]()
-
-    def remove(path: str, **options: Any) -> None:
-        threads.append(threading.current_thread() is threading.main_thread())
-        rmtree(path, **options)
-
-    monkeypatch.setattr(shutil, "rmtree", remove)
-    (project / "a").write_text("needle")
-    assert use(place, "Grep", pattern="needle") == f"{project}/a"
-    assert threads == [False]
-
-
 def test_a_file_that_changes_during_the_search_is_searched_as_it_is(
     place: ToolContext, project: Path
 ) -> None:
@@ -207,19 +191,18 @@ def test_a_file_that_changes_during_the_search_is_searched_as_it_is(
         (project / name).write_text(f"old {name}")
     query = {"tool": "Grep", "path": str(project), "resolved": str(project), "pattern": "(old|new)"}
 
-    def copy_while_it_changes() -> dict[str, str]:
-        copy = SearchCopy(place.files, query)
-        try:
-            copy.list_files()
-            (project / "b").write_text("new" * 100_000)
-            (project / "c").unlink()
-            copy.fill()
-            return {name: Path(copy.root, name).read_text()[:5] for name in sorted(os.listdir(copy.root))}
-        finally:
-            copy.close()
+    def read_while_it_changes() -> list[tuple[str, bytes]]:
+        found = find_files(place.files, query)
+        (project / "b").write_text("new" * 100_000)
+        (project / "c").unlink()
+        return [(path, data[:5]) for path, data in read_files(place.files, found, query)]
 
-    found = run_where(place, run_in_thread(copy_while_it_changes))
-    assert found == {"a": "old a", "b": "newne", "d": "old d"}
+    found = run_where(place, run_in_thread(read_while_it_changes))
+    assert found == [
+        (f"{project}/a", b"old a"),
+        (f"{project}/b", b"newne"),
+        (f"{project}/d", b"old d"),
+    ]
 
 
 def test_too_much_to_search_names_the_programs_there(
@@ -227,22 +210,19 @@ def test_too_much_to_search_names_the_programs_there(
 ) -> None:
     for name in ("a.py", "b.py", "c.txt"):
         (project / name).write_text("needle" * 1000)
-    monkeypatch.setattr(search_copy, "MAX_FILES", 2)
-    monkeypatch.setattr(search_copy, "MAX_BYTES", 10_000)
-    in_folder = "make it narrower with `path`, or use `find` in Bash"
+    monkeypatch.setattr(remote_search, "MAX_FILES", 2)
+    monkeypatch.setattr(remote_search, "MAX_BYTES", 10_000)
     narrower = "make it narrower with `path` or `glob`, or use `grep` in Bash"
     assert [
-        use(place, "Glob", pattern="*"),
+        sorted(use(place, "Glob", pattern="*").split("\n")),
         use(place, "Grep", pattern="[n]eedle"),
         use(place, "Grep", pattern="[n]eedle", glob="*.py"),
         use(place, "Grep", pattern="no such text", glob="*.py"),
-        use(place, "Glob", pattern="*.py").split("\n")[0][:-4],
     ] == [
-        f"{project} has 3 files, which is too much for Glob on another machine: {in_folder}",
+        [f"{project}/{name}" for name in ("a.py", "b.py", "c.txt")],
         f"{project} has 3 files, which is too much for Grep on another machine: {narrower}",
         f"{project} has 0 MiB to search, which is too much for Grep on another machine: {narrower}",
         "No matches found",
-        f"{project}/",
     ]
     (project / "large").write_text("needle" * 2000)
     assert use(place, "Grep", pattern="needle", path="large") == (

@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.builders import settings, stop_event, world
 from turngate.agent.session import Session
-from turngate.aio.cancellation import CallbackCancelledItself
 from turngate.aio.foreign_code import call_callback
+from turngate.aio.threads import CallbackCancelledItself
 from turngate.core.answers.report_types import HookFailed, Returned, TimedOut
 from turngate.core.conversation.messages import ToolUse
 from turngate.core.events.events import PostToolUse, StopEvent

@@ -17,11 +17,10 @@ from turngate.agent.session_hooks import SessionHooks, Source
 from turngate.agent.session_resources import SessionResources, close_models
 from turngate.agent.session_store import SessionLock
 from turngate.agent.tools import TOOLS, tools_of_subagent, with_task
-from turngate.agent.tools.tool import Tool, ToolContext
+from turngate.agent.tools.tool import ToolContext
 from turngate.agent.turn import Turn
 from turngate.agent.turn_state import TurnState
-from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import current_task_cancelled, finish_despite_cancel
 from turngate.core.constants import EVENTS
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import Message, Usage
@@ -151,14 +150,9 @@ class AgentSession:
             start_subagent=self.task_tool.start,
             world=resources.world,
         )
-        self.tools = self._select_tools()
-
-    def _select_tools(self) -> dict[str, Tool]:
-        """Return the agent's tools, among them Task unless the agent is at the depth limit."""
-        role = self.role
         tools = tools_of_subagent(role.agent_type, role.tools) if role else TOOLS
-        has_task = self.config.depth < self.subagents.limits.depth
-        return with_task(tools, self.subagents.agent_types if has_task else None)
+        has_task = config.depth < subagents.limits.depth
+        self.tools = with_task(tools, subagents.agent_types if has_task else None)
 
     # Open
 
@@ -406,8 +400,7 @@ class AgentSession:
         """Close the parts of a main session that was never opened; SessionEnd hooks do not run."""
         await self.subagents.close()
         await self.resources.world.close(self.settings.dialect.background_grace)
-        await self.model.close()
-        await run_in_thread(self.resources.journal.close)
+        await self.resources.close(self.model, self.events.notice)
 
     def release(self) -> None:
         self.conversation.close()

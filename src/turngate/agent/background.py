@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import finish_despite_cancel
 from turngate.core.answers.report_types import Exited
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.tools import ToolFailed
@@ -270,7 +270,6 @@ class Wakes:
 
 
 def _reason(run: HookRun) -> str:
-    """Return what a hook that blocks with exit code 2 printed."""
     return run.report.stderr.strip() if isinstance(run.report, Exited) else ""
 
 

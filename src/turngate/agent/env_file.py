@@ -16,7 +16,7 @@ from turngate.core.constants import ENV_FILE_VARIABLES
 from turngate.ports import ConnectionLost, World
 from turngate.project.files import LOCAL, Files, MachineUnreachable
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
-from turngate.state.files import make_private_dir, open_regular_file, write_all
+from turngate.state.files import make_private_dir, open_regular_file
 from turngate.state.paths import session_folder
 
 MAX_BYTES = 256 * 1024  # of the file, and of one variable; `shlex` takes seconds for a longer word
@@ -55,11 +55,8 @@ async def load_exports(world: World, path: str, environ: Mapping[str, str]) -> d
 
 def _write(path: str, data: bytes, flag: int) -> None:
     make_private_dir(os.path.dirname(path))
-    fd = open_regular_file(path, os.O_WRONLY | os.O_CREAT | flag)
-    try:
-        write_all(fd, data)
-    finally:
-        os.close(fd)
+    with open(open_regular_file(path, os.O_WRONLY | os.O_CREAT | flag), "wb") as file:
+        file.write(data)
 
 
 _EXPORT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*=.*)", re.ASCII)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -112,44 +111,36 @@ class HookAgentRun:
     def __init__(
         self, hook_agent: HookAgentRunner, model: Model, hook: AgentHook, event: Event, transcript: str
     ) -> None:
-        self._hook, self._event = hook, event
-        self._settings, self._store = hook_agent.settings, hook_agent.world.store
-        project = hook_agent.world.project
+        self._hook, self._event, world = hook, event, hook_agent.world
+        self._settings = settings = hook_agent.settings
+        self._store, session_id = world.store, event.session_id
         self._reply: Mapping[str, Any] | None = None  # the arguments of StructuredOutput
         self._asked_for_reason = False
         self.interrupted = False
-        self._conversation = self._create_conversation(hook_agent)
-        self._turn = TurnState(new_guard(hook_agent.settings, hook_agent.world.own_environ))
-        environ = {**hook_agent.environ, **hook_agent.settings.env}
+        folder = os.path.join(session_folder(hook_agent.state, session_id), "hooks")
+        place = os.path.join(folder, f"hook-{uuid.uuid4().hex[:12]}.jsonl"), session_id, world.project
+        self._conversation = Conversation(*place, subagent={"agentType": "hook"}, machine=world.machine)
+        self._conversation.create()
+        self._turn = TurnState(new_guard(settings, world.own_environ))
         paths = (transcript,) if transcript else ()
-        self.tools = ToolContext(project, environ, paths, world=hook_agent.world)
+        self.tools = ToolContext(world.project, {**hook_agent.environ, **settings.env}, paths, world=world)
         self._context = LoopContext(
             model=model,
             agent="judge",
-            dialect=hook_agent.settings.dialect,
+            dialect=settings.dialect,
             conversation=self._conversation,
             turn=self._turn,
             tools={**{name: TOOLS[name] for name in READ_ONLY}, ANSWER.name: Tool(ANSWER, self._answer)},
             tool_context=self.tools,
             permissions=Permissions("plan"),
-            system_prompt=partial(_instructions, project, transcript, event.name),
-            event_fields=lambda: {"session_id": event.session_id},
+            system_prompt=partial(_instructions, world.project, transcript, event.name),
+            event_fields=lambda: {"session_id": session_id},
             fire=_fire_nothing,
             max_requests=MAX_REQUESTS,
             retries=hook_agent.retries,
             emit=lambda _: None,
             notice=lambda _: None,
         )
-
-    def _create_conversation(self, hook_agent: HookAgentRunner) -> Conversation:
-        session_id = self._event.session_id
-        folder = os.path.join(session_folder(hook_agent.state, session_id), "hooks")
-        path = os.path.join(folder, f"hook-{uuid.uuid4().hex[:12]}.jsonl")
-        subagent = {"agentType": "hook"}
-        world = hook_agent.world
-        conversation = Conversation(path, session_id, world.project, subagent=subagent, machine=world.machine)
-        conversation.create()
-        return conversation
 
     async def report(self) -> Report:
         dialect = self._settings.dialect
@@ -204,23 +195,20 @@ class HookAgentRun:
         is_known = turn.replies == turn.requests or not self.interrupted
         evaluation = Evaluation(name, turn.requests, turn.usage, turn.cost if is_known else None)
         if self._store:
-            self._store.record(self._event.session_id, self._journal_entry(evaluation))
+            calls = turn.tool_calls - (self._reply is not None)  # StructuredOutput does not count
+            tokens = turn.usage.input_tokens + turn.usage.output_tokens
+            entry = {
+                "kind": "inspection",  # a stored name: the run of a hook agent
+                "event": self._event.name,
+                "hook": hook_json(self._hook),
+                "outcome": "looked",
+                "reason": f"{turn.requests} request(s), {calls} tool call(s), {tokens:,} tokens",
+                "seconds": round(turn.elapsed, 4),
+                **evaluation_json(evaluation),
+                "transcript": self._conversation.path,
+            }
+            self._store.record(self._event.session_id, entry)
         return evaluation if evaluation.requests else None
-
-    def _journal_entry(self, evaluation: Evaluation) -> dict[str, Any]:
-        turn, usage = self._turn, evaluation.usage
-        calls = turn.tool_calls - (self._reply is not None)  # StructuredOutput does not count
-        tokens = usage.input_tokens + usage.output_tokens
-        return {
-            "kind": "inspection",  # a stored name: the run of a hook agent
-            "event": self._event.name,
-            "hook": hook_json(self._hook),
-            "outcome": "looked",
-            "reason": f"{turn.requests} request(s), {calls} tool call(s), {tokens:,} tokens",
-            "seconds": round(time.monotonic() - turn.started, 4),
-            **evaluation_json(evaluation),
-            "transcript": self._conversation.path,
-        }
 
 
 async def _fire_nothing(_: Event) -> Verdict:

@@ -13,8 +13,8 @@ from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.agent.turn_state import TurnState
-from turngate.aio.cancellation import CallbackCancelledItself
 from turngate.aio.foreign_code import run_isolated
+from turngate.aio.threads import CallbackCancelledItself
 from turngate.core.conversation.messages import AgentRole, ModelRequest, Reply, Text, ToolUse
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event

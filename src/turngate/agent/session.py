@@ -18,7 +18,7 @@ from turngate.agent.session_resources import SessionResources
 from turngate.agent.session_store import SessionLock
 from turngate.agent.subagent_host import SessionHost
 from turngate.agent.turn_state import TurnState
-from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import finish_despite_cancel
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Message, ToolUse, UserMessage
 from turngate.core.conversation.subagent_run import names_of
@@ -408,11 +408,9 @@ def _workspace(project: str | World, shell: Shell | None) -> World:
 
 
 def _is_on_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    with contextlib.suppress(RuntimeError):
+        return asyncio.get_running_loop() is not None
+    return False
 
 
 def _check_settings(settings: object) -> None:

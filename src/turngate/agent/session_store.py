@@ -14,8 +14,6 @@ from turngate.state.files import make_private_dir, open_regular_file, os_errors_
 from turngate.state.paths import TRANSCRIPT_FILE
 from turngate.transcript.reader import title_and_project
 
-SECONDS_PER_DAY = 86400
-
 
 @dataclass
 class SessionLock:
@@ -74,27 +72,19 @@ def _folders(state: str) -> Iterator[str]:
             yield from (path for name in names if os.path.isdir(path := os.path.join(folder, name)))
 
 
-def location_of(path: str) -> str:
-    """Return where the project of a session is, or "" if the transcript does not say it."""
-    return title_and_project(path)[1]
-
-
 def prune_sessions(state: str, days: float) -> list[str]:
     """Remove sessions that no process uses and that did not change for `days` days. Return their ids."""
     removed = []
     for path in list(_folders(state)):
         with contextlib.suppress(OSError, UsageError):  # it is in use, or was removed meanwhile
             inside = [os.path.join(path, name) for name in os.listdir(path)]
-            if time.time() - max(map(os.path.getmtime, inside or [path])) >= days * SECONDS_PER_DAY:
-                _remove(path, state)
-                removed.append(os.path.basename(path))
+            if time.time() - max(map(os.path.getmtime, inside or [path])) < days * 86400:
+                continue
+            lock = SessionLock(os.path.join(state, "sessions", os.path.basename(path), "lock"))
+            lock.acquire()
+            try:
+                shutil.rmtree(path)
+            finally:
+                lock.release()
+            removed.append(os.path.basename(path))
     return sorted(removed)
-
-
-def _remove(folder: str, state: str) -> None:
-    lock = SessionLock(os.path.join(state, "sessions", os.path.basename(folder), "lock"))
-    lock.acquire()
-    try:
-        shutil.rmtree(folder)
-    finally:
-        lock.release()

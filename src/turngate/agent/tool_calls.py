@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.tools import check_arguments
 from turngate.agent.tools.tool import Tool
-from turngate.agent.turn_state import ToolDeferred, TurnHalted, halt_of
+from turngate.agent.turn_state import TurnHalted, halt_of
 from turngate.aio.foreign_code import run_isolated
 from turngate.core.conversation.messages import ToolResult, ToolUse, UserMessage
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, resolve_tool, response_text
@@ -63,18 +64,14 @@ async def _finish_batch(context: LoopContext, uses: Sequence[ToolUse]) -> None:
         context.conversation.append(UserMessage(added, "context"))
 
 
-def _groups(context: LoopContext, uses: Sequence[ToolUse]) -> list[list[ToolUse]]:
-    groups: list[list[ToolUse]] = []
-    last = False
-    for use in uses:
+def _groups(context: LoopContext, uses: Sequence[ToolUse]) -> Iterator[list[ToolUse]]:
+    def is_parallel(use: ToolUse) -> bool:
         tool = _find_tool(context, use.name)
-        parallel = tool is not None and tool.parallel
-        if parallel and last:
-            groups[-1].append(use)
-        else:
-            groups.append([use])
-        last = parallel
-    return groups
+        return tool is not None and tool.parallel
+
+    for parallel, group in groupby(uses, is_parallel):
+        calls = list(group)
+        yield from [calls] if parallel else ([use] for use in calls)
 
 
 def _find_tool(context: LoopContext, name: str) -> Tool | None:
@@ -104,9 +101,10 @@ async def _run(context: LoopContext, use: ToolUse) -> bool:
         output, halted = await _attempt(context, use)
     except (ToolFailed, MachineUnreachable) as failed:
         output = ToolOutput(str(failed), is_error=True)
-    except ToolDeferred:
-        turn.deferred = use
-        conversation.add_tool_result(ToolResult(use.id, DEFERRED, is_error=True))
+    except TurnHalted as deferring:
+        if deferring.ended_by == "tool_deferred":
+            turn.deferred = use
+            conversation.add_tool_result(ToolResult(use.id, DEFERRED, is_error=True))
         raise
     if output.ends_turn:  # no model reads its result
         return True
@@ -167,7 +165,7 @@ def _defer(context: LoopContext, use: ToolUse, reason: str) -> None:
     why = f"a hook deferred {use.name}" + (f": {reason}" if reason else "")
     if context.agent == "sub":
         raise ToolFailed(f"not run: {why}, and a subagent cannot wait for the user")
-    raise ToolDeferred(why)
+    raise TurnHalted(why, "tool_deferred")
 
 
 async def _permitted_args(

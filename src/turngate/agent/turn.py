@@ -13,8 +13,8 @@ from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.session_hooks import SessionHooks
-from turngate.agent.turn_state import CheckpointRefused, TurnHalted, end_at_checkpoint, halt_of, new_prompt_id
-from turngate.core.conversation.checkpoints import APPROVED, REFUSED, Answer, parse_answer
+from turngate.agent.turn_state import TurnHalted, end_at_checkpoint, halt_of, new_prompt_id
+from turngate.core.conversation.checkpoints import APPROVED, REFUSED, parse_answer
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.events.events import StopEvent, StopFailure, UserPromptSubmit
@@ -58,7 +58,7 @@ class Turn:
                 return await self._answer_from(entry)
         except TurnHalted as halted:
             end = EndTurn(halted.ended_by, stop_reason=halted.reason)
-            if halted.waits:
+            if halted.hook_waits:
                 self._open_checkpoint(end, hook_waits=True)
             return end
         except ModelError as error:
@@ -291,7 +291,7 @@ class Turn:
                 return step
             case ContinueTurn() if self.context.requests_exhausted:
                 return self.context.end_at_limit()
-            case ContinueTurn() if self.inbox.has_continuation:
+            case ContinueTurn() if self.inbox.count("stop_hook"):
                 return None  # an earlier block is still to be answered; one at a time
             case ContinueTurn(prompt, guard, messages, notice):
                 if notice:
@@ -320,7 +320,7 @@ class Turn:
 
 
 def _append_prompt(conversation: Conversation, entry: InboxEntry, meta: Mapping[str, Any]) -> None:
-    """Append what a message of the user asks the agent to do. Raises CheckpointRefused.
+    """Append what a message of the user asks the agent to do. Raises TurnHalted if the user refuses.
 
     Only the user answers a question or a checkpoint, with the first message of the next turn; everything else waits
     behind the answer. The hooks are asked again at the next stop; only in the `claude` dialect a question asks them at
@@ -328,7 +328,10 @@ def _append_prompt(conversation: Conversation, entry: InboxEntry, meta: Mapping[
     and anything else is a message within the stage: the checkpoint opens again after it.
     """
     running, waiting = conversation.workflow, conversation.waiting
-    answer = _checkpoint_answer(entry, conversation)
+    is_open = conversation.checkpoint is not None and conversation.question is None
+    # Neither a hook nor a message that was typed before it answers.
+    is_answer = is_open and not (entry.by_hook or entry.waited or entry.workflow)
+    answer = parse_answer(entry.text) if is_answer else None
     if entry.workflow is not None:
         conversation.append_prompt(entry.workflow.stages[0].prompt(is_first=True), entry.workflow, **meta)
     elif answer is None:
@@ -336,7 +339,7 @@ def _append_prompt(conversation: Conversation, entry: InboxEntry, meta: Mapping[
     elif answer == "no":
         conversation.append_prompt(f"{entry.text}\n\n{REFUSED}", None, **meta)
         over = f"{running.name} is over" if running else "the agent does not continue"
-        raise CheckpointRefused(f"{over}: you answered no at the checkpoint")
+        raise TurnHalted(f"{over}: you answered no at the checkpoint", "checkpoint")
     elif waiting and not conversation.hook_waits:  # the workflow of the main agent stays where it is
         ids = ", ".join(each.agent_id for each in waiting)
         text = f"{APPROVED} Continue the subagent with Task and resume: {ids}"
@@ -346,10 +349,3 @@ def _append_prompt(conversation: Conversation, entry: InboxEntry, meta: Mapping[
         conversation.append_prompt(following.stages[0].prompt(is_first=False), following, **meta)
     else:  # a hook waited in the middle of a stage
         conversation.append_prompt(APPROVED, running, waiting, **meta)
-
-
-def _checkpoint_answer(entry: InboxEntry, conversation: Conversation) -> Answer | None:
-    """Return the user's answer at an open checkpoint. Neither a hook nor a message that was typed before it answers."""
-    is_open = conversation.checkpoint is not None and conversation.question is None
-    is_answer = is_open and not (entry.by_hook or entry.waited or entry.workflow)
-    return parse_answer(entry.text) if is_answer else None

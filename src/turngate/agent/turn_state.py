@@ -17,42 +17,26 @@ def new_prompt_id() -> str:
 
 
 class TurnHalted(Exception):
-    """A hook answered `continue: false` in the middle of a turn."""
+    """A hook answered `continue: false` in the middle of a turn, or the user no at a checkpoint."""
 
-    ended_by: EndedBy = "halted"
-
-    def __init__(self, reason: str | None, *, waits: bool = False) -> None:
-        """`waits`: the agent waits for the user's approval."""
+    def __init__(self, reason: str | None, ended_by: EndedBy = "halted", *, hook_waits: bool = False) -> None:
+        """`hook_waits`: the agent waits for the user's approval, because a hook said so."""
         super().__init__(reason or "")
-        self.reason, self.waits = reason, waits
-        if waits:
-            self.ended_by = "checkpoint"
+        self.reason, self.ended_by, self.hook_waits = reason, ended_by, hook_waits
 
 
 def halt_of(verdict: Verdict) -> TurnHalted | None:
     """Return the halt of a hook that ends the turn, if there is one."""
     if isinstance(verdict, Stop) and verdict.halted:
-        return TurnHalted(verdict.stop_reason, waits=verdict.waits)
+        return TurnHalted(verdict.stop_reason, verdict.ended_by, hook_waits=verdict.waits)
     return None
-
-
-class CheckpointRefused(TurnHalted):
-    """The user answered no at a checkpoint."""
-
-    ended_by = "checkpoint"
-
-
-class ToolDeferred(TurnHalted):
-    """A PreToolUse hook answered `permissionDecision: "defer"`, and there is no user to ask."""
-
-    ended_by = "tool_deferred"
 
 
 def end_at_checkpoint(conversation: Conversation) -> EndTurn:
     """End the turn because subagents wait for the user's approval, or else the workflow does."""
     texts = [each.text for each in conversation.waiting]
     if not texts and conversation.workflow is not None:
-        texts = [conversation.workflow.describe_checkpoint()]
+        texts = [f"{conversation.workflow.name} waits at a checkpoint: {conversation.workflow.checkpoint}"]
     return EndTurn("checkpoint", stop_reason="\n\n".join(texts))
 
 

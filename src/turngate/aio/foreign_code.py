@@ -6,21 +6,21 @@ import inspect
 import sys
 import types
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any
 
-from turngate.aio.cancellation import CallbackCancelledItself, finish_despite_cancel
-from turngate.aio.threads import T, run_in_thread
+from turngate.aio.threads import CallbackCancelledItself, T, finish_despite_cancel, run_in_thread
 from turngate.core.text import describe_exception
 
 CANCEL_GRACE_S = 0.5  # time to clean up between the cancellation of foreign code and its end
 
 
-async def call_callback(callback: Callable[[Any], Any], event: Any) -> Any:
+async def call_callback(callback: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Call a user's function: a coroutine function in the loop, any other in a thread. Raises what it raises, or CallbackCancelledItself."""
     if _is_async(callback):
-        work = callback(event)
+        work = callback(*args, **keywords)
     else:
-        work = await run_in_thread(callback, event)
+        work = await run_in_thread(partial(callback, *args, **keywords))
         if not inspect.isawaitable(work):
             return work
     try:
@@ -32,7 +32,7 @@ async def call_callback(callback: Callable[[Any], Any], event: Any) -> Any:
         raise
 
 
-def _is_async(callback: Callable[[Any], Any]) -> bool:
+def _is_async(callback: Callable[..., Any]) -> bool:
     if type(callback) is types.FunctionType and callback.__code__.co_flags & inspect.CO_COROUTINE:
         return True
     return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__)

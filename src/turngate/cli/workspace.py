@@ -6,8 +6,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import T, event_loop_in_thread
+from turngate.aio.threads import T, event_loop_in_thread, finish_despite_cancel
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_to_end
 from turngate.cli.project import plugin_folders

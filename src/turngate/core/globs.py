@@ -26,23 +26,31 @@ def matches_glob(glob: str, path: str) -> bool:
     return any(_matches_parts(parts, names) for parts in _parts(glob))
 
 
+def matches_names(glob: str, names: Sequence[str]) -> bool:
+    """Return whether a glob names exactly this path, whose parts are given. Raises ValueError for too many alternatives."""
+    return any(_matches_parts(parts, names) for parts in _parts(glob, is_exact=True))
+
+
 @lru_cache(maxsize=1024)
-def _parts(glob: str) -> tuple[tuple[re.Pattern[str] | None, ...], ...]:
+def _parts(glob: str, *, is_exact: bool = False) -> tuple[tuple[re.Pattern[str] | None, ...], ...]:
     """Return, for each alternative of a glob, the patterns of the names in a path; None stands for `**`."""
-    return tuple(_compile(each) for each in expand_braces(glob) or (glob,))
+    alternatives = expand_braces(glob)
+    if alternatives is None and is_exact:
+        raise ValueError(f"the braces in {glob} have more than {MAX_ALTERNATIVES} alternatives")
+    return tuple(_compile(each, is_exact=is_exact) for each in alternatives or (glob,))
 
 
-def _compile(glob: str) -> tuple[re.Pattern[str] | None, ...]:
+def _compile(glob: str, *, is_exact: bool) -> tuple[re.Pattern[str] | None, ...]:
     text = glob.rstrip("/").removeprefix("./")
     parts = [part for part in text.split("/") if part not in ("", ".")]
-    if "/" not in text:
+    if "/" not in text and not is_exact:
         parts = ["**", *parts]
-    if parts[-1:] != ["**"]:  # what it names may be a folder
+    if parts[-1:] != ["**"] and not is_exact:  # what it names may be a folder
         parts.append("**")
     return tuple(None if part == "**" else re.compile(translate(part)) for part in parts)
 
 
-def _matches_parts(parts: tuple[re.Pattern[str] | None, ...], names: list[str]) -> bool:
+def _matches_parts(parts: tuple[re.Pattern[str] | None, ...], names: Sequence[str]) -> bool:
     """After a mismatch only the last `**` is extended, so the time is bounded by the product of the lengths."""
     place = number = retry = 0
     folders = -1

@@ -23,7 +23,6 @@ def truncate(text: str, limit: int, note: str | None = None) -> str:
 
 
 def omission_note(count: int, unit: str) -> str:
-    """Return the line that replaces what is left out of the middle of a text."""
     return f"\n… [{count:,} {unit} left out] …\n"
 
 

@@ -40,7 +40,13 @@ class Connection:
     def is_open(self) -> bool:
         return not (self.streams.reader.at_eof() or self.streams.writer.is_closing())
 
-    async def send(self, request: h11.Request, body: bytes) -> None:
+    async def exchange(self, path: str, headers: Mapping[str, str], body: bytes) -> h11.Response:
+        """Send a request and return the head of its response."""
+        if proxy := self.streams.proxy:
+            path = f"{self.server.scheme}://{self.server.name}{path}"
+            login = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
+            headers = {**headers, **login}
+        request = h11.Request(method="POST", target=path, headers=list(headers.items()))
         self.beginning = b""
         parts = (request, h11.Data(body), h11.EndOfMessage())
         try:
@@ -48,6 +54,11 @@ class Connection:
             await self.streams.writer.drain()
         except OSError as error:
             raise self._lost(error) from None
+        while isinstance(event := await self.next_event(), h11.InformationalResponse):
+            pass  # 100 Continue, 103 Early Hints
+        if not isinstance(event, h11.Response):
+            raise HttpError(f"{self.server.name} closed the connection without an answer")
+        return event
 
     async def next_event(self) -> h11.Event:
         data = None
@@ -147,9 +158,17 @@ class HttpClient:
     @asynccontextmanager
     async def post(self, path: str, headers: Mapping[str, str], body: bytes) -> AsyncIterator[Response]:
         """Send a request; yield its response. Raises HttpError, also while the body is read."""
+        fields = {"Host": self.server.name, "Content-Length": str(len(body)), **headers}
         connection = await self._take()
         try:
-            head, connection = await self._exchange(connection, path, headers, body)
+            try:
+                head = await connection.exchange(path, fields, body)
+            except HttpError as error:  # the server may have closed a connection that was kept
+                if isinstance(error, HttpTimeout) or not connection.used or connection.has_response:
+                    raise
+                connection.close()
+                connection = await self._open()
+                head = await connection.exchange(path, fields, body)
             yield Response(connection, head)
             if connection.finish():
                 self._idle.append(connection)
@@ -180,30 +199,3 @@ class HttpClient:
     async def _open(self) -> Connection:
         streams = await connect(self.server, self._environ, seconds=self._timeouts.connect)
         return Connection(streams, self.server, self._timeouts)
-
-    async def _exchange(
-        self, connection: Connection, path: str, headers: Mapping[str, str], body: bytes
-    ) -> tuple[h11.Response, Connection]:
-        """Send the request and return the head of its response. If the server has closed a kept connection, a new one is opened, once."""
-        try:
-            return await self._try(connection, path, headers, body), connection
-        except HttpError as error:
-            if isinstance(error, HttpTimeout) or not connection.used or connection.has_response:
-                raise
-        connection.close()
-        connection = await self._open()
-        return await self._try(connection, path, headers, body), connection
-
-    async def _try(
-        self, connection: Connection, path: str, headers: Mapping[str, str], body: bytes
-    ) -> h11.Response:
-        fields = {"Host": self.server.name, "Content-Length": str(len(body)), **headers}
-        if proxy := connection.streams.proxy:
-            path = f"{self.server.scheme}://{self.server.name}{path}"
-            fields |= {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
-        await connection.send(h11.Request(method="POST", target=path, headers=list(fields.items())), body)
-        while isinstance(event := await connection.next_event(), h11.InformationalResponse):
-            pass  # 100 Continue, 103 Early Hints
-        if not isinstance(event, h11.Response):
-            raise HttpError(f"{self.server.name} closed the connection without an answer")
-        return event

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -82,7 +82,10 @@ class LiveModel:
         except StreamError as error:
             raise stream_error(self._provider_name, error.error, self._key) from None
         except Unreadable as error:
-            raise self._unreadable(error) from None
+            text = f"{self._provider_name} sent an answer that cannot be read: {error}"
+            if isinstance(error, OtherApi):
+                raise ModelError("invalid", f"{text}; {self._hint()}") from None
+            raise ModelError("network", text) from None
         if reply is None:
             raise ModelError("network", f"{self._provider_name} ended the stream in the middle of its answer")
         return replace(reply, cost=self._known.cost(reply.usage))
@@ -141,7 +144,12 @@ class LiveModel:
                 if text := reader.take(event):
                     tell(text)
                 if reader.is_finished:
-                    await _read_to_end(pieces)
+                    with suppress(
+                        TimeoutError, HttpError
+                    ):  # the connection is only used again if the rest comes soon
+                        async with asyncio.timeout(END_S):
+                            async for _ in pieces:
+                                pass
                     return
 
     async def _failure(self, response: Response) -> ModelError:
@@ -154,26 +162,12 @@ class LiveModel:
             return ModelError(error.kind, f"{error}; {self._hint()}")
         return error
 
-    def _unreadable(self, error: Unreadable) -> ModelError:
-        text = f"{self._provider_name} sent an answer that cannot be read: {error}"
-        if isinstance(error, OtherApi):
-            return ModelError("invalid", f"{text}; {self._hint()}")
-        return ModelError("network", text)
-
     def _hint(self) -> str:
         """Return what to do about a server that does not seem to have this API."""
         advice = f"check {self._provider.url_variable}, whose default is {self._provider.url}"
         if self._provider.wire == "responses":
             advice = f"use --model openai-chat:{self._model} for a server with chat completions alone"
         return f"{self._wire.title} was asked at {self._client.server.name}; {advice}"
-
-
-async def _read_to_end(pieces: AsyncIterator[bytes]) -> None:
-    """Read what follows the last event, so that the connection can be used again, unless it does not end soon."""
-    with suppress(TimeoutError, HttpError):
-        async with asyncio.timeout(END_S):
-            async for _ in pieces:
-                pass
 
 
 def _wire_format(provider: Provider) -> WireFormat:
@@ -207,7 +201,6 @@ def status_error(
 
 
 def stream_error(provider: str, error: Mapping[str, Any], *secrets: str) -> ModelError:
-    """Return the error for one that a provider reports in the middle of an answer."""
     names = [error.get(name) for name in ("type", "code")]
     named = (providers.STATUSES.get(name) for name in names if isinstance(name, str))
     numbers = (code for code in names if isinstance(code, int) and 400 <= code < 600)

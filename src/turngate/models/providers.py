@@ -24,7 +24,6 @@ class Provider(NamedTuple):
 
     @property
     def url_variable(self) -> str:
-        """The variable that names another address."""
         return f"{self.variables}_BASE_URL"
 
     @property

@@ -45,6 +45,7 @@ class PydanticAiModel:
         self.name = name
         self._timeouts = timeouts or Timeouts()
         self._library_name = name.removeprefix(f"{PYDANTIC_AI}:")
+        self._provider = self._library_name.partition(":")[0]
         self._model: Model | None = _open(self._library_name)
         self._loop: asyncio.AbstractEventLoop | None = None
         self.context = self._model.context_window or DEFAULT_CONTEXT_TOKENS
@@ -77,10 +78,13 @@ class PydanticAiModel:
 
     def _open_stream(self, request: ModelRequest) -> AbstractAsyncContextManager[StreamedResponse]:
         model = self._connect()
+        settings = ModelSettings(cache=is_repeated(request))
+        if "max_retries" not in model.unsupported_settings:
+            settings["max_retries"] = 0  # the session retries, and notifies the user
         return model_request_stream(
             model,
             _history(request.messages),
-            model_settings=_settings(request, model),
+            model_settings=settings,
             model_request_parameters=_parameters(request, model),
         )
 
@@ -98,10 +102,6 @@ class PydanticAiModel:
             self._model = _open(self._library_name)
         self._loop = loop
         return self._model
-
-    @property
-    def _provider(self) -> str:
-        return self._library_name.partition(":")[0]
 
 
 def _open(name: str) -> Model:
@@ -128,13 +128,6 @@ def _describe_setup_error(error: Exception) -> str:
     """Return which variable to set; the rest of pydantic-ai's message is about its own Python arguments."""
     variable = re.search(r"Set the `([A-Z0-9_]+)` environment variable", str(error))
     return f"set {variable[1]}" if variable else safe_line(str(error))
-
-
-def _settings(request: ModelRequest, model: Model) -> ModelSettings:
-    settings = ModelSettings(cache=is_repeated(request))
-    if "max_retries" not in model.unsupported_settings:
-        settings["max_retries"] = 0  # the session retries, and notifies the user
-    return settings
 
 
 def _parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
@@ -165,7 +158,13 @@ def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
         case messages.UserMessage(text):
             return wire.ModelRequest([wire.UserPromptPart(text)])
         case Reply(blocks):
-            return wire.ModelResponse([_part(block) for block in nonblank(blocks)])
+            parts = [
+                wire.TextPart(block.text)
+                if isinstance(block, Text)
+                else wire.ToolCallPart(block.name, dict(block.input), block.id)
+                for block in nonblank(blocks)
+            ]
+            return wire.ModelResponse(parts)
         case messages.ToolResults(results):
             return wire.ModelRequest(
                 [
@@ -182,12 +181,6 @@ def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
             assert_never(message)
 
 
-def _part(block: Text | ToolUse) -> wire.TextPart | wire.ToolCallPart:
-    if isinstance(block, Text):
-        return wire.TextPart(block.text)
-    return wire.ToolCallPart(block.name, dict(block.input), block.id)
-
-
 def _piece(event: wire.ModelResponseStreamEvent) -> str:
     match event:
         case (
@@ -201,8 +194,9 @@ def _piece(event: wire.ModelResponseStreamEvent) -> str:
 
 def _reply(response: wire.ModelResponse, cost: float | None) -> Reply:
     blocks = tuple(block for part in response.parts if (block := _block(part)))
+    refusal = (response.provider_details or {}).get("refusal")  # some providers send it apart from the answer
     return Reply(
-        blocks or _refusal(response),
+        blocks or ((Text(refusal),) if isinstance(refusal, str) and refusal else ()),
         _stop_reason(response),
         _usage(response),
         model=response.model_name or "",
@@ -227,12 +221,6 @@ def _block(part: wire.ModelResponsePart) -> Text | ToolUse | None:
             return ToolUse(call, name, part.args_as_dict())
         case _:
             return None
-
-
-def _refusal(response: wire.ModelResponse) -> tuple[Text, ...]:
-    """Return the text of a refusal that the provider sends apart from the answer."""
-    text = (response.provider_details or {}).get("refusal")
-    return (Text(text),) if isinstance(text, str) and text else ()
 
 
 def _stop_reason(response: wire.ModelResponse) -> StopReason:

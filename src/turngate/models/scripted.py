@@ -1,7 +1,6 @@
 """ScriptedModel: replay a script without network and key, for tests and the demo."""
 
 import asyncio
-import difflib
 import itertools
 import json
 import os
@@ -11,7 +10,7 @@ from typing import Any, get_args
 
 from turngate.core.conversation import messages
 from turngate.core.conversation.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
-from turngate.core.text import describe_syntax_error
+from turngate.core.text import closest_word, describe_syntax_error
 from turngate.errors import ModelError, UsageError
 from turngate.models.providers import STATUSES, error_kind
 from turngate.state.files import open_regular_file
@@ -68,8 +67,10 @@ class ScriptedModel:
         entry = replies[min(number, len(replies)) - 1]
         if entry.get("delay"):
             await asyncio.sleep(entry["delay"])
-        if "error" in entry:
-            raise _scripted_error(str(entry["error"]), str(entry.get("message", entry["error"])))
+        if "error" in entry:  # of a kind, of a provider's name of it, or of an HTTP status
+            name, message = str(entry["error"]), str(entry.get("message", entry["error"]))
+            status = int(name) if name.isdecimal() else STATUSES.get(name, 400)
+            raise ModelError(name if name in ModelError.KINDS else error_kind(status), message)
         reply = self._reply(entry, number, request)
         for text in reply.texts:
             for piece in _pieces(text):
@@ -103,17 +104,11 @@ class ScriptedModel:
         )
 
 
-def _scripted_error(name: str, message: str) -> ModelError:
-    """Return the error of a kind, of a provider's name of it, or of an HTTP status."""
-    status = int(name) if name.isdecimal() else STATUSES.get(name, 400)
-    return ModelError(name if name in ModelError.KINDS else error_kind(status), message)
-
-
 def _check_keys(script: Mapping[str, Any]) -> None:
     for key in script:
         if key not in (*AGENTS, "context"):
-            close = difflib.get_close_matches(str(key).lower(), (*AGENTS, "context"), 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"expected {', '.join(AGENTS)} or context"
+            close = closest_word(str(key), (*AGENTS, "context"))
+            hint = f"did you mean {close!r}?" if close else f"expected {', '.join(AGENTS)} or context"
             raise UsageError(f"unknown key {reprlib.repr(key)} in the script; {hint}")
 
 

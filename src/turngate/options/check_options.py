@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, STOP_EVENTS, TEAM_EVENTS
 from turngate.core.dialect import DIALECTS
@@ -232,7 +232,6 @@ class _OptionsParser:
         return replace(hook, **valid)
 
     def parse_entry(self, entry: Mapping[Any, Any]) -> Hook | None:
-        """Read the JSON form of a hook."""
         kind = entry.get("type")
         if not isinstance(kind, str) or kind not in KINDS:
             message, hint = describe_bad_type(entry, KINDS, describe)
@@ -260,7 +259,6 @@ class _OptionsParser:
 
 
 def default_of(hook: Hook, name: str) -> Any:
-    """Return the default of a hook's field."""
     [field] = [each for each in fields(hook) if each.name == name]
     if field.default_factory is not MISSING:
         return field.default_factory()
@@ -311,69 +309,47 @@ def hook_json(hook: Hook, *, per_second: int) -> dict[str, Any]:
     return entry
 
 
-class ParsedOptions(NamedTuple):
-    """The content of some JSON, not yet checked, and the problems of the JSON itself."""
-
-    hooks: Any
-    own: Mapping[str, Any]
-    problems: Sequence[Problem]
-
-
 def parse_options_json(
     value: Mapping[str, Any] | str, callbacks: Iterable[Callable[..., Any]]
-) -> ParsedOptions:
+) -> tuple[Any, Mapping[str, Any], Sequence[Problem]]:
+    """Return the hooks and the other options of some JSON, not yet checked, and the problems of the JSON itself."""
+    log = ProblemLog(file="")
     try:
         options: Any = json.loads(value) if isinstance(value, str) else value
+        if not isinstance(options, Mapping):
+            log.add(f"is {describe(options)}, expected an object")
     except json.JSONDecodeError as error:
-        return _invalid(f"is {describe_syntax_error(error.doc, error)}")
+        log.add(f"is {describe_syntax_error(error.doc, error)}")
     except (ValueError, RecursionError):
-        return _invalid("is not JSON: it is nested too deeply, or a number in it is too long")
-    if not isinstance(options, Mapping):
-        return _invalid(f"is {describe(options)}, expected an object")
-    problems = [
-        Problem(file="", field=key_name(name), message="is not an option")
-        for name in options
-        if name != "hooks" and name not in _JSON_NAMES
-    ]
-    hooks, callback_problems = _with_callbacks(options.get("hooks", {}), callbacks)
-    own = {_JSON_NAMES[name]: each for name, each in options.items() if name in _JSON_NAMES}
-    return ParsedOptions(hooks, own, [*problems, *callback_problems])
-
-
-def _invalid(message: str) -> ParsedOptions:
-    return ParsedOptions({}, {}, [Problem(file="", message=message)])
-
-
-def _with_callbacks(hooks: Any, callbacks: Iterable[Callable[..., Any]]) -> tuple[Any, list[Problem]]:
-    """Return the hooks with the functions put into their callback entries, in order."""
+        log.add("is not JSON: it is nested too deeply, or a number in it is too long")
+    if log.problems:
+        return {}, {}, log.problems
+    for name in options:
+        if name != "hooks" and name not in _JSON_NAMES:
+            log.add("is not an option", key_name(name))
     functions: Iterator[Callable[..., Any]] = iter(())
-    wrong = ""
     try:
         functions = iter(callbacks)
     except TypeError:
-        wrong = f"is {describe(callbacks)}, expected a list of functions"
-    hooks = _fill_callbacks(hooks, functions)
+        log.add(f"is {describe(callbacks)}, expected a list of functions", "callbacks")
+    hooks = options.get("hooks", {})
+    if isinstance(hooks, Mapping):
+        hooks = {event: _with_callbacks(configs, functions) for event, configs in hooks.items()}
     if any(True for _ in functions):
-        wrong = "has more functions than there are callback hooks"
-    return hooks, [Problem(file="", field="callbacks", message=wrong)] if wrong else []
+        log.add("has more functions than there are callback hooks", "callbacks")
+    return hooks, {_JSON_NAMES[n]: each for n, each in options.items() if n in _JSON_NAMES}, log.problems
 
 
-def _fill_callbacks(hooks: Any, functions: Iterator[Callable[..., Any]]) -> Any:
-    def fill_entry(config: Any) -> Any:
-        if not isinstance(config, Mapping) or config.get("type") != "callback":
-            return config
-        function = next(functions, None)
-        return config if function is None else {**config, "callback": function}
-
-    def fill(config: Any) -> Any:
-        if isinstance(config, Mapping) and "hooks" in config and "type" not in config:
-            return {**config, "hooks": _map_list(fill_entry, config["hooks"])}
-        return fill_entry(config)
-
-    if not isinstance(hooks, Mapping):
-        return hooks
-    return {event: _map_list(fill, configs) for event, configs in hooks.items()}
-
-
-def _map_list(change: Callable[[Any], Any], configs: Any) -> Any:
-    return [change(config) for config in configs] if isinstance(configs, list | tuple) else configs
+def _with_callbacks(configs: Any, functions: Iterator[Callable[..., Any]], *, groups: bool = True) -> Any:
+    """Return the list with the next functions put into its callback entries, also into those in groups."""
+    if not isinstance(configs, list | tuple):
+        return configs
+    filled = []
+    for config in configs:
+        entry, added = config if isinstance(config, Mapping) else {}, dict[str, Any]()
+        if groups and "hooks" in entry and "type" not in entry:
+            added = {"hooks": _with_callbacks(entry["hooks"], functions, groups=False)}
+        elif entry.get("type") == "callback" and (function := next(functions, None)) is not None:
+            added = {"callback": function}
+        filled.append({**entry, **added} if added else config)
+    return filled

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
+from turngate.aio.foreign_code import call_callback
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event
 from turngate.core.events.hook_input import hook_payload
@@ -91,20 +92,12 @@ def _accepts(signature: inspect.Signature, count: int) -> bool:
 
 
 def _with_sdk_arguments(callback: Callable[..., Any], dialect: Dialect) -> Callable[[Any], Any]:
-    def arguments(event: Event) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
-        return hook_payload(event, dialect), getattr(event, "tool_use_id", None), {"signal": None}
-
-    if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
-
-        @functools.wraps(callback)
-        async def call_async(event: Event) -> Any:
-            return without_trailing_underscores(await callback(*arguments(event)))
-
-        return call_async
-
     @functools.wraps(callback)
-    def call(event: Event) -> Any:
-        return without_trailing_underscores(callback(*arguments(event)))
+    async def call(event: Event) -> Any:
+        payload, tool_use_id = hook_payload(event, dialect), getattr(event, "tool_use_id", None)
+        return without_trailing_underscores(
+            await call_callback(callback, payload, tool_use_id, {"signal": None})
+        )
 
     return call
 

@@ -20,15 +20,7 @@ from turngate.options.check_options import (
     parse_options,
     parse_options_json,
 )
-from turngate.options.hook_forms import (
-    Config,
-    HookCallbackMatcher,
-    HookGroup,
-    adapt_sdk_callback,
-    hook_of,
-)
-
-__all__ = ["HookCallbackMatcher", "HookGroup", "InvalidOptions", "Options"]
+from turngate.options.hook_forms import Config, HookGroup, adapt_sdk_callback, hook_of
 
 
 class InvalidOptions(UsageError, ValueError):

@@ -5,16 +5,14 @@ Handlers only observe, except those of `subagent_stopping`, which may redirect a
 
 import asyncio
 import copy
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, get_args
 
 from turngate._frozen_dataclass import frozen
-from turngate.aio.cancellation import CallbackCancelledItself
 from turngate.aio.foreign_code import call_callback
+from turngate.aio.threads import CallbackCancelledItself
 from turngate.core.events.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
@@ -22,7 +20,7 @@ from turngate.core.events.plugin_events import (
     stopping_result,
 )
 from turngate.core.hooks.kinds import qualified_name
-from turngate.core.text import describe, describe_exception
+from turngate.core.text import closest_word, describe, describe_exception
 from turngate.errors import UsageError
 
 PluginHook = Literal[
@@ -155,11 +153,10 @@ class Plugins:
 
     async def _call(self, registered: _Registered, *args: object) -> tuple[object, str | None]:
         """Return the handler's return value, and the description of an error."""
-        *first, last = args
         context = {"ctx": self._context} if _takes_context(registered.handler, len(args)) else {}
         try:
             async with asyncio.timeout(self.limit) as timer:
-                return await call_callback(_bound(registered.handler, *first, **context), last), None
+                return await call_callback(registered.handler, *args, **context), None
         except TimeoutError as error:
             if timer.expired():
                 return None, f"timed out after {self.limit:g} s at {registered.name}"
@@ -175,31 +172,18 @@ class Plugins:
 def _takes_context(handler: Handler, arguments: int) -> bool:
     """Return whether a function has a parameter `ctx` besides those that its hook fills."""
     try:
-        parameters = list(inspect.signature(handler).parameters.values())
+        parameters = inspect.signature(handler).parameters
     except (TypeError, ValueError):  # a function of an extension module
         return False
-    return any(
-        parameter.name == "ctx" and (parameter.kind is parameter.KEYWORD_ONLY or place >= arguments)
-        for place, parameter in enumerate(parameters)
-    )
-
-
-def _bound(handler: Handler, *first: object, **context: object) -> Handler:
-    """Bind all arguments but the last; a coroutine function stays one."""
-    if not (inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)):
-        return partial(handler, *first, **context)
-
-    async def bound(last: object) -> Any:
-        return await handler(*first, last, **context)
-
-    return bound
+    place = list(parameters).index("ctx") if "ctx" in parameters else -1
+    return place >= arguments or (place >= 0 and parameters["ctx"].kind is inspect.Parameter.KEYWORD_ONLY)
 
 
 def _check_handler(name: str, handler: Any, arguments: int) -> None:
     """Reject a handler that every call would fail for; one without a signature may be right."""
+    of_hook = f"the handler of the plugin hook {name!r}"
     if not callable(handler):
-        wrong = f"the handler of the plugin hook {name!r} is {describe(handler)}"
-        raise UsageError(f"{wrong}; expected a function that takes the payload")
+        raise UsageError(f"{of_hook} is {describe(handler)}; expected a function that takes the payload")
     try:
         signature = inspect.signature(handler)
     except (TypeError, ValueError):
@@ -209,15 +193,13 @@ def _check_handler(name: str, handler: Any, arguments: int) -> None:
         signature.bind(*range(arguments), **context)
     except TypeError:
         expected = "the event and the context" if arguments > 1 else "the payload"
-        wrong = f"the handler of the plugin hook {name!r} takes {signature}"
-        raise UsageError(f"{wrong}; expected a function that takes {expected}") from None
+        raise UsageError(f"{of_hook} takes {signature}; expected a function that takes {expected}") from None
 
 
 def _name_hint(name: str) -> str:
     by_letters = {known.replace("_", ""): known for known in HANDLER_NAMES}
-    close = difflib.get_close_matches(name.replace("_", "").lower(), by_letters, 1, 0.7)
-    expected = f"expected one of {', '.join(HANDLER_NAMES)}"
-    return f"did you mean {by_letters[close[0]]!r}?" if close else expected
+    close = closest_word(name.replace("_", ""), tuple(by_letters))
+    return f"did you mean {by_letters[close]!r}?" if close else f"expected one of {', '.join(HANDLER_NAMES)}"
 
 
 # Plugins of other packages

@@ -11,10 +11,8 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import IN_SESSION
 from turngate.ports import CallbackScope, HookRunContext, World, in_callback
 from turngate.project.files import Files, MachineUnreachable
-from turngate.runners.command import run_command, sanitize_env, with_own_bytecode
+from turngate.runners.command import run_command, with_own_bytecode
 from turngate.trust.covered_files import CoveredFiles, compare_files
-
-__all__ = ["run_hook", "sanitize_env"]
 
 NO_AGENT = (
     "it is unavailable: this World has no `inspect`; a Session, run_stop_hooks and `turngate fire` set one"

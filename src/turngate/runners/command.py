@@ -6,10 +6,8 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
-from turngate.aio.cancellation import raise_if_cancelled
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import raise_if_cancelled, run_in_thread
 from turngate.core.answers.report_types import HookFailed, Report
 from turngate.core.constants import COMMAND_LINE, ENV_FILE_VARIABLES, HOOK_TIMEOUT
 from turngate.core.events.events import Event, StopEvent
@@ -51,12 +49,13 @@ async def run_command(
     prepared = await prepare_command(hook, event, settings, world, live, pass_env=pass_env)
     if isinstance(prepared, HookFailed):
         return prepared
+    ready, environ = prepared
     stdin = encode(event, settings.dialect, settings.payload)
-    env = {**prepared.env, **_time_left(live)}
+    env = {**environ, **_time_left(live)}
     live.finds_programs = not settings.dialect.is_claude_code  # Claude Code has a shell for every command
     try:
         report = await raise_if_cancelled(
-            world.shell.run(prepared.hook, cwd=world.project, env=env, stdin=stdin, live=live)
+            world.shell.run(ready, cwd=world.project, env=env, stdin=stdin, live=live)
         )
     except (NotStarted, ConnectionLost) as error:
         return HookFailed(str(error))
@@ -115,13 +114,6 @@ def _time_left(live: HookRunContext) -> dict[str, str]:
     return {HOOK_TIMEOUT: f"{max(0.0, live.deadline - asyncio.get_running_loop().time()):.3f}"}
 
 
-class PreparedCommand(NamedTuple):
-    """A command with its variables expanded, and its whole environment."""
-
-    hook: CommandHook
-    env: dict[str, str]
-
-
 async def prepare_command(
     hook: CommandHook,
     event: Event,
@@ -130,8 +122,8 @@ async def prepare_command(
     live: HookRunContext,
     *,
     pass_env: tuple[str, ...] | None = None,
-) -> PreparedCommand | HookFailed:
-    """Return what a command needs to run. `pass_env`: its environment is clean, with these variables."""
+) -> tuple[CommandHook, dict[str, str]] | HookFailed:
+    """Return a command with its variables expanded, and its whole environment. `pass_env`: it is clean, with these variables."""
     missing = missing_plugin_variable(hook, settings.env)
     if missing:
         return HookFailed(
@@ -150,31 +142,25 @@ async def prepare_command(
     if len(env) < len(complete):
         missing = _list_names(complete.keys() - env.keys())
         live.warnings.append(f"{missing} was not passed to it: too long, or not a valid text")
-    expanded = _prepare_hook(hook, world.project, honors_shell=settings.dialect.honors_shell)
-    return PreparedCommand(expanded, env)
+    return _prepare_hook(hook, world.project, honors_shell=settings.dialect.honors_shell), env
 
 
 async def _make_data_folder(hook: CommandHook, world: World, live: HookRunContext) -> None:
-    folder = hook.env.get(PLUGIN_DATA)
-    if folder:
-        try:
-            if not world.machine:
-                await run_in_thread(make_private_dir, folder)
-            else:
-                await _make_dir_there(folder, world)
-        except OSError as error:
-            live.warnings.append(f"the folder for its data could not be made: {error}")
-
-
-_MAKE_DIR = 'umask 077 && mkdir -p -- "$1"'
-
-
-async def _make_dir_there(folder: str, world: World) -> None:
-    script = CommandHook("/bin/sh", args=("-c", _MAKE_DIR, "sh", folder))
-    live = HookRunContext()
-    made = await world.shell.run(script, cwd="/", env=world.environ, stdin=b"", live=live)
-    if made.code != 0:
-        raise OSError(f"{folder}: {one_line(made.stderr)}")
+    if not (folder := hook.env.get(PLUGIN_DATA)):
+        return
+    problem: object = None
+    try:
+        if world.machine:
+            script = CommandHook("/bin/sh", args=("-c", 'umask 077 && mkdir -p -- "$1"', "sh", folder))
+            there = HookRunContext()
+            made = await world.shell.run(script, cwd="/", env=world.environ, stdin=b"", live=there)
+            problem = f"{folder}: {one_line(made.stderr)}" if made.code != 0 else None
+        else:
+            await run_in_thread(make_private_dir, folder)
+    except OSError as error:
+        problem = error
+    if problem:
+        live.warnings.append(f"the folder for its data could not be made: {problem}")
 
 
 def environ_and_level(source: str, world: World) -> tuple[Mapping[str, str], str]:

@@ -46,6 +46,7 @@ async def run_gate_hook(
     prepared = await prepare_command(command, seen, settings, world, live, pass_env=pass_env)
     if isinstance(prepared, HookFailed):
         return prepared
+    ready, env = prepared
     environ, level = environ_and_level(rule.source, world)
     context = make_context(
         call.gate,
@@ -53,11 +54,11 @@ async def run_gate_hook(
         world.shell,
         world.project,
         options=call.options,
-        command=call.command and prepared.hook,
+        command=call.command and ready,
         timeout=_own_limit(live),
         limit=live.limit,
         state_folder=state_folder(world.own_environ) if event.session_id not in _NO_SESSIONS else None,
-        env=prepared.env,
+        env=env,
         redactor=live.redactor,
         live=live,
         reviewed=rule.files,

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.foreign_code import run_isolated
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.core.answers.judge import (
     SCHEMA,
     build_question,
@@ -76,7 +75,9 @@ async def _ask_judge(
             live.evaluation = spent = spent.with_failure()
             wait = max(RETRY_PAUSE_S, error.retry_after or 0.0)
             hopeless = error.kind in ("auth", "quota")
-            if is_last or hopeless or wait > min(MAX_RETRY_PAUSE_S, _seconds_left(live)):
+            now = asyncio.get_running_loop().time()
+            left = math.inf if live.deadline is None else live.deadline - now
+            if is_last or hopeless or wait > min(MAX_RETRY_PAUSE_S, left):
                 raise
             await asyncio.sleep(wait)
             continue
@@ -87,10 +88,6 @@ async def _ask_judge(
             return JudgeReplied(reply.text)
         messages = (*messages, reply, UserMessage(retry_prompt(problem)))
     raise AssertionError("the last try either returns or raises")
-
-
-def _seconds_left(live: HookRunContext) -> float:
-    return math.inf if live.deadline is None else live.deadline - asyncio.get_running_loop().time()
 
 
 async def _judge_prompt(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str | HookFailed:
@@ -122,13 +119,10 @@ def _payload(event: Event, settings: Settings, limit: int) -> str:
 def _record_source(hook: PromptHook, dialect: Dialect, limit: int) -> tuple[str, Callable[..., str]] | None:
     """Return which part of the conversation the judge gets besides the hook's input, and how to read it."""
     part = {"as_asked": hook.transcript, "input": None, "conversation": "full"}[dialect.judge_sees]
-    match part:
-        case "last":
-            return "The agent's last answer", last_answer
-        case "digest":
-            return "A digest of the conversation, in which what was said is indented", digest
-        case "full":
-            heading = "The conversation, in which the further lines of what was said are indented"
-            return heading, partial(conversation, limit=limit)
-        case _:
-            return None
+    further = "The conversation, in which the further lines of what was said are indented"
+    parts: dict[str | None, tuple[str, Callable[..., str]]] = {
+        "last": ("The agent's last answer", last_answer),
+        "digest": ("A digest of the conversation, in which what was said is indented", digest),
+        "full": (further, partial(conversation, limit=limit)),
+    }
+    return parts.get(part)

@@ -18,8 +18,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.ports import BoundedOutput, HookRunContext, NotStarted

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Literal
 
 from turngate._frozen_dataclass import frozen
-from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.aio.threads import T, run_in_thread
+from turngate.aio.threads import T, current_task_cancelled, finish_despite_cancel, run_in_thread
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Reply, Usage, UserMessage
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced

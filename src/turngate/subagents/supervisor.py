@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, names_of
 from turngate.core.text import printable
 from turngate.core.verdict.loop_guard import new_guard

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
-from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import finish_despite_cancel
 from turngate.core.conversation.messages import ToolSpec
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE, ToolFailed, ToolOutput, tool_spec

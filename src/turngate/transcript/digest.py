@@ -249,7 +249,10 @@ class DigestBuilder:
             return
         if message.get("role") != "assistant":
             if record.get("isMeta") is not True:
-                self._add_request(text)
+                self.requests.append(truncate_bytes(indent(text[: REQUESTS_BYTES + 1]), REQUESTS_BYTES))
+            if len(self.requests) > MAX_REQUESTS:
+                del self.requests[1]
+                self.dropped += 1
         elif not middle:
             self.answer = text
 
@@ -272,12 +275,6 @@ class DigestBuilder:
         for step in self.steps:
             if step.outcome == NO_RESULT:
                 step.outcome = "its result was not read"
-
-    def _add_request(self, text: str) -> None:
-        self.requests.append(truncate_bytes(indent(text[: REQUESTS_BYTES + 1]), REQUESTS_BYTES))
-        if len(self.requests) > MAX_REQUESTS:
-            del self.requests[1]
-            self.dropped += 1
 
     def _add_call(self, block: Mapping[str, Any], *, middle: bool) -> None:
         name, call, args = block.get("name"), block.get("id"), block.get("input")
@@ -331,9 +328,13 @@ class DigestBuilder:
         ran = any(step.title for step in self.steps)  # without a command there is no order to show
         steps = (step.render() for step in reversed(self.steps) if step.title or step.files)
         done = "\n".join(_merge_equal(steps)) if ran else ""
+        changed = (
+            f"- {file}: {how}" + (f" {count:,} times" if count > 1 else "")
+            for (file, how), count in reversed(self.changes.items())  # the end is truncated
+        )
         parts = [
             *_part("What was asked", _render_requests(self.requests, self.dropped), REQUESTS_BYTES),
-            *_part("What was changed", "\n".join(_render_changes(self.changes)), CHANGES_BYTES),
+            *_part("What was changed", "\n".join(changed), CHANGES_BYTES),
             *_part("Commands and changes, the latest first", done, STEPS_BYTES),
         ]
         yield from parts
@@ -409,12 +410,6 @@ def _latest(texts: list[str], share: int, room: int) -> tuple[list[str], int]:
         room -= size
         latest.insert(0, piece)
     return latest, room
-
-
-def _render_changes(changes: Mapping[_Change, int]) -> Iterator[str]:
-    """Render one line per changed file, the latest first, because the end is truncated."""
-    for (file, how), count in reversed(list(changes.items())):
-        yield f"- {file}: {how}" + (f" {count:,} times" if count > 1 else "")
 
 
 def _part(title: str, text: str, limit: int) -> list[str]:

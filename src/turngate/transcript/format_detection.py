@@ -50,20 +50,17 @@ def _format_of_messages(file: int) -> str | None:
 def tool_call_position(path: str) -> int | None:
     """Return the offset of the last line with a tool call; -1: there is none; None: not known, such as of a line that is too long."""
     try:
-        file = open_regular_file(path, os.O_RDONLY)
-    except (OSError, ValueError):
+        with open(open_regular_file(path, os.O_RDONLY), "rb", buffering=0) as opened:
+            form = recognize_format(file := opened.fileno())
+            if form is None:
+                return None
+            for offset, data in pieces_backwards(file, 0, os.fstat(file).st_size, MAX_LINE_BYTES):
+                first = next((first for first, _ in lines_with(CALLS[form], data)), None if data else 0)
+                if first is not None:
+                    return offset + first
+            return -1
+    except OSError:
         return None
-    try:
-        form = recognize_format(file)
-        if form is None:
-            return None
-        for offset, data in pieces_backwards(file, 0, os.fstat(file).st_size, MAX_LINE_BYTES):
-            first = next((first for first, _ in lines_with(CALLS[form], data)), None if data else 0)
-            if first is not None:
-                return offset + first
-        return -1
-    finally:
-        os.close(file)
 
 
 def lines_backwards(

@@ -162,7 +162,6 @@ def _texts_of(content: Any) -> tuple[str, ...]:
 
 
 def _last_lines(path: str, count: int) -> list[bytes]:
-    """Return the last lines of a file, newest first."""
     try:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
             size = os.fstat(file.fileno()).st_size

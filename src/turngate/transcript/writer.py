@@ -50,7 +50,11 @@ class Transcript:
     def write_message(self, message: Message, **meta: Any) -> None:
         """Write a message of the conversation, and each of its tool calls as a record of its own."""
         kind, content = _message_json(message)
-        identity = str(uuid.uuid4())
+        identity, mark = str(uuid.uuid4()), dict[str, Any]()
+        if (
+            isinstance(message, UserMessage) and message.origin != "user"
+        ):  # no reader may take it for a user's turn
+            mark = {"isMeta": True, "origin": message.origin}
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         record = {
             "type": kind,
@@ -58,7 +62,7 @@ class Transcript:
             "parentUuid": self._parent,
             **self._common,
             "timestamp": now,
-            **_origin(message),
+            **mark,
             **meta,
             "message": content,
         }
@@ -103,8 +107,10 @@ class Transcript:
             make_private_dir(os.path.dirname(self.path))
             new = open_regular_file(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
-                if os.fstat(new).st_size == 0:
-                    _copy(self._fd, new)
+                position = 0 if os.fstat(new).st_size == 0 else os.fstat(self._fd).st_size
+                while data := os.pread(self._fd, COPY_BYTES, position):
+                    write_all(new, data)
+                    position += len(data)
             except OSError:
                 os.ftruncate(new, 0)
                 os.close(new)
@@ -120,15 +126,7 @@ class Transcript:
             os.write(self._fd, b"\n")
 
 
-def _copy(source: int, target: int) -> None:
-    position = 0
-    while data := os.pread(source, COPY_BYTES, position):
-        write_all(target, data)
-        position += len(data)
-
-
 def _message_json(message: Message) -> tuple[str, dict[str, Any]]:
-    """Return the record's type and the message in Claude Code's form."""
     match message:
         case UserMessage(text):
             return "user", {"role": "user", "content": text}
@@ -152,13 +150,6 @@ def _block(block: Text | ToolUse) -> dict[str, Any]:
     if isinstance(block, Text):
         return {"type": "text", "text": block.text}
     return {"type": "tool_use", "id": block.id, "name": block.name, "input": _input(block)}
-
-
-def _origin(message: Message) -> dict[str, Any]:
-    """Mark what the user did not write, so that readers do not take it for a user's turn."""
-    if isinstance(message, UserMessage) and message.origin != "user":
-        return {"isMeta": True, "origin": message.origin}
-    return {}
 
 
 def _call_record(call: ToolUse) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import truncate_middle
 from turngate.ports import ConnectionLost, HookRunContext
-from turngate.runners import sanitize_env
+from turngate.runners.command import sanitize_env
 from turngate.shells.local import run_process
 
 DEFAULT_TIMEOUT_S = 120.0

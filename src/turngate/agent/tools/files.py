@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from turngate.agent.tools.search_process import is_binary, lines
 from turngate.agent.tools.tool import ToolContext, resolve_path
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.text import truncate
 from turngate.project.files import FileState, FileVersion, MachineUnreachable

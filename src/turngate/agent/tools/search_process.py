@@ -1,7 +1,6 @@
 """The search of Glob and Grep, as a program of its own: only killing its process ends a bad regular expression.
 
-In a thread `re` would hold the interpreter lock while it matches. Of this package, the program imports only
-`project`, so that it starts quickly.
+In a thread `re` would hold the interpreter lock while it matches. The program imports little, so that it starts quickly.
 """
 
 import json
@@ -11,16 +10,16 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from fnmatch import fnmatchcase
-from io import BufferedReader
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from io import BufferedReader, BytesIO
 from itertools import islice
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":  # started without the paths of packages
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))
 
+from turngate.core.globs import matches_names
 from turngate.project.link_safe_files import open_folder, open_parent, open_regular
 
 MAX_FILES = 100  # that Glob lists
@@ -32,7 +31,7 @@ NOT_SEARCHED = (".git", "node_modules", ".venv")
 
 
 def main() -> None:
-    query = json.load(sys.stdin)
+    query = json.loads(sys.stdin.buffer.readline())
     try:
         output = "\n".join(_TOOLS[query["tool"]](query))
     except FileNotFoundError:
@@ -51,17 +50,21 @@ class _File(NamedTuple):
     name: str
     parts: tuple[str, ...]  # of its path below the searched folder
     path: str  # in the output
+    mtime: float = 0.0
 
 
 def _glob(query: Mapping[str, Any]) -> Iterator[str]:
-    matches = _pattern(query["pattern"])
     with _open_root(query) as (_, _, root):
         if root is None:
             raise ValueError(f"{query['path']} is not a folder")
         found = _files(query["path"], root, (".git",), links=True)
-        files = [(_mtime(file), file.path) for file in found if matches(file.parts)]
-    files.sort(key=lambda file: (-file[0], file[1]))
-    yield from (path for _, path in files[:MAX_FILES])
+        files = [(file.mtime, file.path) for file in found if matches_names(query["pattern"], file.parts)]
+    yield from newest(files)
+
+
+def newest(files: Sequence[tuple[float, str]]) -> Iterator[str]:
+    """Yield the paths of the newest files, of which the times are given."""
+    yield from (path for _, path in sorted(files, key=lambda file: (-file[0], file[1]))[:MAX_FILES])
     if len(files) > MAX_FILES:
         yield f"… [the {MAX_FILES} newest of {len(files):,} files]"
 
@@ -74,19 +77,13 @@ def _grep(query: Mapping[str, Any]) -> Iterator[str]:
         yield f"… [more than {limit:,} lines: raise `head_limit`, or make the search narrower]"
 
 
-def _select(query: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the numbers of the paths below a folder that a pattern matches."""
-    matches = _pattern(query["pattern"])
-    yield from (str(number) for number, parts in enumerate(query["files"]) if matches(tuple(parts)))
-
-
-_TOOLS = {"Glob": _glob, "Grep": _grep, "Select": _select}
+_TOOLS = {"Glob": _glob, "Grep": _grep}
 
 
 def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
     expression = _compile(query["pattern"], re.IGNORECASE if query.get("-i") else 0)
-    for file in _searched_files(query):
-        path, matches = file.path, _matching_lines(file, expression)
+    for path, file in _searched_files(query):
+        matches = _matching_lines(file, expression)
         match query.get("output_mode", "files_with_matches"):
             case "content":
                 for number, line in matches:
@@ -108,15 +105,26 @@ def _compile(pattern: str, flags: int) -> re.Pattern[str]:
         raise ValueError(f"`pattern` is not a regular expression: {error}") from None
 
 
-def _searched_files(query: Mapping[str, Any]) -> Iterator[_File]:
+def _searched_files(query: Mapping[str, Any]) -> Iterator[tuple[str, BufferedReader]]:
+    """Yield the files that can be read. Those of another machine follow the query on stdin."""
+    for path, size in query.get("contents", ()):
+        yield path, BufferedReader(BytesIO(sys.stdin.buffer.read(size)))
+    for file in _found_files(query) if "contents" not in query else ():
+        with (
+            suppress(OSError),
+            open_regular(file.name, file.folder) as opened,
+        ):  # removed meanwhile, or not readable
+            yield file.path, opened
+
+
+def _found_files(query: Mapping[str, Any]) -> Iterator[_File]:
     path, glob = query["path"], query.get("glob")
     with _open_root(query) as (folder, name, root):
         if root is None:
             yield _File(folder, name, (), path)
             return
-        matches = _pattern(any_folder(glob)) if glob else lambda _: True
         found = _files(path, root, NOT_SEARCHED, links=False)
-        yield from (file for file in found if matches(file.parts))
+        yield from (file for file in found if not glob or matches_names(any_folder(glob), file.parts))
 
 
 @contextmanager
@@ -133,90 +141,28 @@ def _open_root(query: Mapping[str, Any]) -> Iterator[tuple[int, str, int | None]
             os.close(root)
 
 
-def _matching_lines(searched: _File, expression: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    try:
-        with open_regular(searched.name, searched.folder) as file:
-            if is_binary(file):
-                return
-            for number, line in enumerate(lines(file, MAX_LINE_BYTES), 1):
-                text = line.decode("utf-8", "replace")
-                if expression.search(text):
-                    yield number, text
-    except OSError:  # removed meanwhile, or not readable
-        return
+def _matching_lines(file: BufferedReader, expression: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    with suppress(OSError):  # of the disk
+        if is_binary(file):
+            return
+        for number, line in enumerate(lines(file, MAX_LINE_BYTES), 1):
+            text = line.decode("utf-8", "replace")
+            if expression.search(text):
+                yield number, text
 
 
 def _files(path: str, root: int, skipped: tuple[str, ...], *, links: bool) -> Iterator[_File]:
     """Yield all files below a folder, by name; links to folders are not followed."""
-    folders: list[tuple[str, ...]] = [()]
-    while folders:
-        parts = folders.pop()
-        try:
-            fd = _open_to_list(parts, root)
-        except OSError:  # removed meanwhile, replaced by a link, or not readable
-            continue
-        try:
-            with os.scandir(fd) as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-            inner = [e.name for e in entries if e.is_dir(follow_symlinks=False) and e.name not in skipped]
-            folders += [(*parts, name) for name in reversed(inner)]
-            for entry in entries:
-                if _is_file(entry, links=links):
-                    place = (*parts, entry.name)
-                    yield _File(fd, entry.name, place, os.path.join(path, *place))
-        finally:
-            os.close(fd)
-
-
-def _open_to_list(parts: tuple[str, ...], root: int) -> int:
-    folder = open_folder(parts, root)
-    try:
-        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    finally:
-        os.close(folder)
-
-
-def _is_file(entry: "os.DirEntry[str]", *, links: bool) -> bool:
-    try:
-        return entry.is_file(follow_symlinks=links)
-    except OSError:  # a link to itself
-        return False
-
-
-def _mtime(file: _File) -> float:
-    try:
-        return os.stat(file.name, dir_fd=file.folder).st_mtime
-    except OSError:
-        return 0.0
-
-
-def _pattern(glob: str) -> Callable[[tuple[str, ...]], bool]:
-    # Expanded anew for each file: the number of patterns doubles with each pair of braces.
-    return lambda parts: any(_matches(parts, _split(choice)) for choice in _expand_braces(glob))
-
-
-def _split(pattern: str) -> tuple[str, ...]:
-    return tuple(part for part in pattern.split("/") if part not in ("", "."))
-
-
-_BRACES = re.compile(r"\{([^{}]*)\}")
-
-
-def _expand_braces(glob: str) -> Iterator[str]:
-    braces = _BRACES.search(glob)
-    if braces is None:
-        yield glob
-        return
-    for choice in braces[1].split(","):
-        yield from _expand_braces(glob[: braces.start()] + choice + glob[braces.end() :])
-
-
-def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        return _matches(parts, pattern[1:]) or (bool(parts) and _matches(parts[1:], pattern))
-    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+    for place, folders, names, folder in os.fwalk(".", dir_fd=root):
+        folders[:] = sorted(name for name in folders if name not in skipped)
+        for name in sorted(names):
+            try:
+                info = os.stat(name, dir_fd=folder, follow_symlinks=links)
+            except OSError:  # removed meanwhile, or a link to itself
+                continue
+            if stat.S_ISREG(info.st_mode):
+                parts = (*place.split("/")[1:], name)
+                yield _File(folder, name, parts, os.path.join(path, *parts), info.st_mtime)
 
 
 # Other modules use these as well

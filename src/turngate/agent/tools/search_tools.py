@@ -9,13 +9,12 @@ from typing import Any
 
 from turngate.agent.tools import search_process
 from turngate.agent.tools.tool import ToolContext, resolve_path
-from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.hooks.kinds import CommandHook
-from turngate.core.text import truncate_middle
+from turngate.core.text import replace_surrogates, truncate_middle
 from turngate.ports import HookRunContext
-from turngate.runners import sanitize_env
+from turngate.runners.command import sanitize_env
 from turngate.shells.local import run_process
 
 TIMEOUT_S = 30.0
@@ -93,40 +92,35 @@ async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
 
 
 async def _search_there(query: Mapping[str, Any], context: ToolContext, env: Mapping[str, str]) -> str:
-    """Search a copy of the files of another machine, with the same program."""
-    from turngate.agent.tools.search_copy import SearchCopy  # noqa: PLC0415  # lazy: few projects need it
+    """Search the files of another machine: Grep with the same program, which gets their contents."""
+    from turngate.agent.tools import remote_search as there  # noqa: PLC0415  # lazy: few projects need it
 
-    copy = SearchCopy(context.files, query)
-    try:
-        await run_in_thread(copy.list_files)
-        if copy.pattern and copy.names:
-            numbers = await _run({"tool": "Select", "pattern": copy.pattern, "files": copy.names}, env)
-            copy.select(map(int, numbers.split()))
-        if copy.text and copy.names:
-            copy.select_paths(await _find_text(copy.text, query, context))
-        await run_in_thread(copy.fill)
-        return await _run({**query, "resolved": copy.root}, env)
-    finally:
-        await finish_despite_cancel(run_in_thread(copy.close))
+    found = await run_in_thread(there.find_files, context.files, query)
+    if query["tool"] == "Glob":
+        files = [(file.stat.st_mtime, there.shown_path(file.path, query)) for file in found]
+        return replace_surrogates("\n".join(search_process.newest(files)))
+    if text := there.text_of(query, found):
+        words = (query["resolved"], text, *search_process.NOT_SEARCHED)
+        names = await _run_there(("-c", there.FIND_TEXT, "sh", *words), query["path"], context)
+        found = there.with_names(found, names.split("\n"), query)
+    read = await run_in_thread(there.read_files, context.files, found, query)
+    sizes = [(path, len(data)) for path, data in read]
+    return await _run({**query, "contents": sizes}, env, b"".join(data for _, data in read))
 
 
-async def _find_text(text: str, query: Mapping[str, Any], context: ToolContext) -> list[str]:
-    """Return the names of the files there that have a text: most need not be copied."""
-    from turngate.agent.tools.search_copy import FIND_TEXT  # noqa: PLC0415  # lazy: as above
-
-    words = (query["resolved"], text, *search_process.NOT_SEARCHED)
-    hook, live = CommandHook("/bin/sh", args=("-c", FIND_TEXT, "sh", *words)), HookRunContext()
+async def _run_there(args: tuple[str, ...], path: str, context: ToolContext) -> str:
+    hook, live = CommandHook("/bin/sh", args=args), HookRunContext()
     try:
         if context.world is not None:
             await context.world.shell.run(hook, cwd="/", env=context.world.environ, stdin=b"", live=live)
     except OSError as error:
-        raise ToolFailed(f"{query['path']} cannot be used: {error.strerror or error}") from None
-    return live.stdout.data().decode("utf-8", "surrogateescape").split("\n")
+        raise ToolFailed(f"{path} cannot be used: {error.strerror or error}") from None
+    return live.stdout.data().decode("utf-8", "surrogateescape")
 
 
-async def _run(query: Mapping[str, Any], env: Mapping[str, str]) -> str:
+async def _run(query: Mapping[str, Any], env: Mapping[str, str], contents: bytes = b"") -> str:
     argv = (sys.executable, "-I", "-S", "-W", "ignore", "-X", "utf8", search_process.__file__)
-    stdin = json.dumps(query).encode()
+    stdin = json.dumps(query).encode() + b"\n" + contents
     try:
         exited = await run_process(argv, cwd="/", env=env, stdin=stdin, live=HookRunContext())
     except OSError as error:

@@ -134,21 +134,18 @@ def _check(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
         raise ToolFailed(f"`{name}` must be at least {schema['minimum']}, not {value}")
     match kind:
         case "string":
-            return _check_text(name, value)
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                what = "cannot be encoded as UTF-8: it has half a surrogate pair"
+                raise ToolFailed(f"`{name}` {what}") from None
+            return value
         case "array":
             return [_check(f"{name}[{n}]", item, schema["items"]) for n, item in enumerate(value)]
         case "object":
             return _check_fields("" if name == "input" else f"{name}.", value, schema)
         case _:
             return value
-
-
-def _check_text(name: str, value: str) -> str:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ToolFailed(f"`{name}` cannot be encoded as UTF-8: it has half a surrogate pair") from None
-    return value
 
 
 def _check_fields(prefix: str, values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,23 +18,6 @@ ANSWER_KEYS = frozenset(
 )
 
 
-def gate_fields(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an `Answer` that these keys set; a value that is not valid sets none."""
-    fields: dict[str, Any] = {}
-    why = value.get("notEnforced")
-    if isinstance(why, str) and why.strip():
-        fields["not_enforced"] = replace_surrogates(why)
-    if value.get("waits") is True and _may_wait(value):
-        fields["waits"] = True
-    if is_continuations(value.get("continuations")):
-        fields["continuations"] = value["continuations"]
-    return fields
-
-
-def _may_wait(value: Mapping[str, Any]) -> bool:
-    return value.get("continue") is False or bool(value.get("notEnforced"))
-
-
 def gate_problem(value: Mapping[str, Any]) -> str | None:
     """Return why `notEnforced` cannot be read. Such an answer is not consent, whatever was meant."""
     why = value.get("notEnforced")
@@ -43,17 +26,24 @@ def gate_problem(value: Mapping[str, Any]) -> str | None:
     return f"`notEnforced` is {describe_json(why)}, expected a string that says why"
 
 
-def gate_warnings(value: Mapping[str, Any]) -> list[str]:
-    warnings = []
-    waits, continuations = value.get("waits"), value.get("continuations")
+def _gate_fields(value: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """Return the fields of an `Answer` that the keys of gates set; a value that is not valid sets none, and is a warning."""
+    fields: dict[str, Any] = {}
+    why, waits, continuations = map(value.get, ("notEnforced", "waits", "continuations"))
+    if isinstance(why, str) and why.strip():
+        fields["not_enforced"] = replace_surrogates(why)
     if not isinstance(waits, bool | None):
         warnings.append(f"`waits` is {describe_json(waits)}, expected true or false: ignored")
-    elif waits and not _may_wait(value):
+    elif waits and (value.get("continue") is False or why):
+        fields["waits"] = True
+    elif waits:
         warnings.append("`waits` has an effect only with `continue: false` or `notEnforced`: ignored")
-    if continuations is not None and not is_continuations(continuations):
+    if is_continuations(continuations):
+        fields["continuations"] = continuations
+    elif continuations is not None:
         shown = describe_json(continuations)
         warnings.append(f"`continuations` is {shown}, expected {EXPECTED_CONTINUATIONS}: ignored")
-    return warnings
+    return fields
 
 
 Behavior = Literal["allow", "deny", "ask", "defer"]
@@ -265,20 +255,26 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     ]
     specific = _lenient_specific(value.get("hookSpecificOutput"), event, warnings)
     warnings += _misplaced_keys(value)
-    warnings += _ignored_fields(event, specific)
-    warnings += gate_warnings(value)
+    message, problem = specific.get("initialUserMessage"), _input_problem(event, specific)
+    if event == "SessionStart" and not isinstance(message, str | None):
+        warnings.append(f"`initialUserMessage` is {describe_json(message)}, expected a string: ignored")
+    asks = _tool_fields(event, specific).get("permission") in ("ask", "defer")
+    if problem and asks:
+        warnings.append(f"{problem}: ignored")
+    gate_fields = _gate_fields(value, warnings)
     word = value.get("decision")
     word = word.strip().lower() if isinstance(word, str) else None
     known: BlockOrAllow | None = "allow" if word in dialect.allow_words else None
     known = "block" if word in dialect.block_words else known
     answer = _make_answer(value, specific, event, known)
     lost = _lenient_problem(value, known)
-    if answer.decision != "block":
-        lost = lost or _lost_in_lenient(value, specific, event)
+    if answer.decision != "block":  # permission for the changed input is not permission for the original one
+        changed = None if asks else problem
+        lost = lost or _permission_problem(event, specific) or changed or _lost_in_object(value, event)
     if lost and event in OBSERVED_EVENTS:
         lost, warnings = None, [*warnings, f"{lost}: ignored"]
     quiet = value.get("suppressOutput") is True
-    return replace(answer, quiet=quiet, lost=lost, warnings=tuple(warnings), **gate_fields(value))
+    return replace(answer, quiet=quiet, lost=lost, warnings=tuple(warnings), **gate_fields)
 
 
 def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) -> str | None:
@@ -292,7 +288,6 @@ def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) ->
 
 
 def unknown_word(key: str, word: object, *expected: str) -> str:
-    """Return the message about a word of the contract that is not one."""
     *others, last = (f'"{each}"' for each in expected)
     words = f"{', '.join(others)} or {last}"
     message = f"`{key}` is {describe_json(word)}, expected {words}"
@@ -300,25 +295,10 @@ def unknown_word(key: str, word: object, *expected: str) -> str:
     return f'{message}; did you mean "{meant}"?' if meant else message
 
 
-def _lost_in_lenient(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:
-    problem = _permission_problem(event, specific)
-    if not _asks(event, specific):  # permission for the changed input is not permission for the original one
-        problem = problem or _input_problem(event, specific)
-    return problem or _lost_in_object(value, event)
-
-
 def _lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
     from turngate.core.answers.misplaced import lost_in_object  # noqa: PLC0415 # lazy: most hooks print nothing
 
     return lost_in_object(value, event)
-
-
-def _ignored_fields(event: str, specific: Mapping[str, Any]) -> list[str]:
-    message = specific.get("initialUserMessage")
-    if event == "SessionStart" and not isinstance(message, str | None):
-        return [f"`initialUserMessage` is {describe_json(message)}, expected a string: ignored"]
-    problem = _input_problem(event, specific) if _asks(event, specific) else None
-    return [f"{problem}: ignored"] if problem else []
 
 
 def is_event_name(name: object, event: str) -> bool:
@@ -395,10 +375,6 @@ def _input_problem(event: str, specific: Mapping[str, Any]) -> str | None:
     if event not in ("PreToolUse", "PermissionRequest") or isinstance(changed, dict | None):
         return None
     return f"`updatedInput` is {describe_json(changed)}, expected an object"
-
-
-def _asks(event: str, specific: Mapping[str, Any]) -> bool:
-    return _tool_fields(event, specific).get("permission") in ("ask", "defer")
 
 
 def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:

@@ -174,7 +174,6 @@ LOST_ON_STDERR = "its decision is on stderr, where it is not read: print it on s
 def _lost_answer(
     report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect
 ) -> tuple[str, ...]:
-    """Return the warning about an answer of a hook that failed."""
     exited = f"but exited with {report.code}, so"
     match answer:
         case InvalidAnswer(error):
@@ -222,15 +221,6 @@ def exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
         return Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)
     invalid = (answer.error,) if isinstance(answer, InvalidAnswer) else ()
     return Block(reason, warnings=(*invalid, *_likely_mistake(report)))
-
-
-def exited_with_2_at_request(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
-    """Exit 2 alone changes nothing here, but the JSON counts as with other exit codes."""
-    answer = _read_stdout(report, rule, dialect)
-    if isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect):
-        return Interpretation(decide(answer, rule.event, dialect), answer)
-    error = "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON"
-    return Interpretation(Fault(error, may_block=False))
 
 
 def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
@@ -322,8 +312,12 @@ def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
     match report:
         case Returned(value):
             return _interpret_return(value, rule, dialect)
-        case Exited(code=2) if rule.event == "PermissionRequest":
-            return exited_with_2_at_request(report, rule, dialect)
+        case Exited(code=2) if rule.event == "PermissionRequest":  # the JSON counts as with other exit codes
+            answer = _read_stdout(report, rule, dialect)
+            if isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect):
+                return Interpretation(decide(answer, rule.event, dialect), answer)
+            error = "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON"
+            return Interpretation(Fault(error, may_block=False))
         case Exited(code=2):
             return Interpretation(exited_with_2(report, rule, dialect))
         case Exited():

@@ -230,13 +230,6 @@ def judgment_problem(answer: Answer | InvalidAnswer, dialect: Dialect) -> str | 
     return None
 
 
-def _parse_ok(value: Mapping[str, Any], event: str) -> Answer:
-    reason = replace_surrogates(value["reason"]) if isinstance(value.get("reason"), str) else None
-    if value.get("impossible") is True and event in STOP_EVENTS:
-        return Answer(decision="allow", reason=reason, notice=_impossible(reason))
-    return Answer(decision="allow" if value["ok"] else "block", reason=reason)
-
-
 def _parse_decision(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | InvalidAnswer:
     """Parse the words of command hooks in any case; unlike there, an unknown word is an error."""
     word = value.get("decision")
@@ -319,13 +312,14 @@ def _read_strictly(text: str, event: str, heading: str) -> Answer | InvalidAnswe
     if not isinstance(value.get("reason", ""), str) or not isinstance(value.get("impossible", False), bool):
         problem = "Schema validation failed: `reason` or `impossible` has a wrong type"
         return InvalidAnswer(f"{problem}: {_describe(text)}")
-    answer = _parse_ok(value, event)
-    if answer.decision == "allow":  # Claude Code takes it, whatever is beside it
-        is_impossible = answer.notice is not None
+    reason = replace_surrogates(value["reason"]) if "reason" in value else None
+    if value.get("impossible") is True and event in STOP_EVENTS:
+        return Answer(decision="allow", reason=reason, notice=_impossible(reason))
+    if value["ok"]:  # Claude Code takes it, whatever is beside it
         lost = describe_repeated(repeated[0]) if repeated else contradicting_part(value)
-        return answer if is_impossible else replace(answer, lost=lost)
+        return Answer(decision="allow", reason=reason, lost=lost)
     # Claude Code: "[<raw prompt text, $ARGUMENTS unexpanded>]: <reason>; missing reason -> …: undefined".
-    return replace(answer, reason=f"{heading}{'undefined' if answer.reason is None else answer.reason}")
+    return Answer(decision="block", reason=f"{heading}{'undefined' if reason is None else reason}")
 
 
 def _describe(text: str) -> str:

@@ -34,8 +34,6 @@ class JudgeReplied:
 
 @frozen
 class Returned:
-    """A callback returned."""
-
     value: Any = field(repr=False)
 
 
@@ -61,8 +59,6 @@ class HookFailed:
 
 @frozen
 class Skipped:
-    """The hook was not run."""
-
     why: str
     on_purpose: bool = False  # as configured, so no warning is needed
     is_change: bool = False  # it is not what was approved

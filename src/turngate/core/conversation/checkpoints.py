@@ -62,9 +62,6 @@ class Workflow:
         """What the user is asked at the end of the stage that the agent works on."""
         return self.stages[0].checkpoint if self.stages else None
 
-    def describe_checkpoint(self) -> str:
-        return f"{self.name} waits at a checkpoint: {self.checkpoint}"
-
     def after_approval(self) -> "Workflow":
         return replace(self, stages=self.stages[1:])
 
@@ -140,7 +137,10 @@ def _find_checkpoints(text: str, lines_before: int) -> Iterator[tuple[int, str, 
     for mark in re.finditer(_MARK, _without_code(text, lines_before)):
         if mark["stop"]:
             if opened is None:
-                yield mark.start(), _plain(text[mark.start() : mark.end()]), mark.end()
+                # From the word on, without emphasis: `3. **STOP**: wait` → `STOP: wait`.
+                line_from_stop = text[text.index("STOP", mark.start()) : mark.end()]
+                plain = line_from_stop.replace("*", "").replace("__", "").strip()
+                yield mark.start(), plain, mark.end()
         elif not mark["close"]:
             if opened is not None:
                 raise CheckpointError(f"line {line(mark)} has a <checkpoint> inside of a <checkpoint>")
@@ -152,11 +152,6 @@ def _find_checkpoints(text: str, lines_before: int) -> Iterator[tuple[int, str, 
             opened = None
     if opened is not None:
         raise CheckpointError(f"the <checkpoint> in line {line(opened)} has no </checkpoint>")
-
-
-def _plain(line: str) -> str:
-    """Return a line from its word `STOP` on, without emphasis: `3. **STOP**: wait` → `STOP: wait`."""
-    return line[line.index("STOP") :].replace("*", "").replace("__", "").strip()
 
 
 def _without_code(text: str, lines_before: int) -> str:

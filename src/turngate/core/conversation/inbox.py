@@ -61,10 +61,6 @@ class Inbox:
         """How many entries are blocks of hooks in the background."""
         return sum(entry.counts for entry in self._waiting)
 
-    @property
-    def has_continuation(self) -> bool:
-        return self.count("stop_hook") > 0
-
     def drop_continuations(self) -> None:
         """After an interrupt or a question the agent does not continue; messages of the user and of subagents stay."""
         self.take("stop_hook")

@@ -85,7 +85,6 @@ class SubagentRun:
 
     @property
     def seconds(self) -> float | None:
-        """Return the wall-clock seconds of this run."""
         if self.started is None or self.ended is None:
             return None
         return max(0.0, self.ended - self.started)

@@ -28,8 +28,6 @@ def tool_names(name: str) -> tuple[str, ...]:
 
 @frozen
 class ToolOutput:
-    """The output of a tool, with more than a text."""
-
     text: str  # for the model
     response: Any = None  # for hooks, `tool_response`: the output as an object; None: the text
     key: str = ""  # the chain of the subagent whose result this is; it is delivered once

@@ -1,6 +1,7 @@
 """The events: one frozen value each, with its name and the subject that matchers are compared with."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, get_args
 
@@ -282,9 +283,9 @@ OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {kind.name: kind for kind in get_
 
 def copy_event(event: Event) -> Event:
     """Return a copy with its own containers, so that a callback cannot change what other hooks get."""
-    values = {name: value for name in _CONTAINERS if (value := getattr(event, name, ())) not in ((), None)}
-    copies = {
-        name: _copy(value) for name, value in values.items() if isinstance(value, Mapping | list | tuple)
+    values: dict[str, Any] = {name: getattr(event, name, None) or () for name in _CONTAINERS}
+    copies: dict[str, Any] = {
+        name: deepcopy(value) for name, value in values.items() if value and not isinstance(value, str | int)
     }
     return replace(event, **copies) if copies else event
 
@@ -293,11 +294,3 @@ _CONTAINERS = (
     *("tool_input", "tool_response", "tool_calls"),
     *("last_assistant_message", "usage", "background_tasks", "session_crons"),
 )
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _copy(each) for name, each in value.items()}
-    if type(value) is list:
-        return [_copy(each) for each in value]
-    return tuple(_copy(each) for each in value) if type(value) is tuple else value

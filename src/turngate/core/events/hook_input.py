@@ -139,12 +139,15 @@ def environment(event: Event, project: str, dialect: Dialect, *, pid: int) -> di
         "STOP_HOOK_COUNT": str(event.continuation_count),
         "TRANSCRIPT_PATH": event.stopping_transcript,
     }
+    # Only in its own dialect: with CLAUDECODE set, a hook cannot start `claude`.
+    of_claude = {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "CLAUDE_PID": str(pid)}
+    of_claude |= {"CLAUDE_EFFORT": event.effort} if event.effort else {}
     return {
         **{f"TURNGATE_{key}": value for key, value in values.items()},
         **{f"MUX_{key}": value for key, value in values.items()},
         "CLAUDE_PROJECT_DIR": project,
         "CLAUDE_CODE_SESSION_ID": event.session_id,
-        **(_claude_variables(event, pid) if dialect.is_claude_code else {}),
+        **(of_claude if dialect.is_claude_code else {}),
         "TURNGATE_EVENT": event.name,
         "TURNGATE_SESSION_ID": event.session_id,
         IN_HOOK: "1",
@@ -157,16 +160,9 @@ _USUAL_PREFIXES = ("LC_", "TURNGATE_")
 
 
 def clean_environment(environ: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
-    """Return the usual variables of an environment, and those that are named."""
     names = _USUAL_VARIABLES.union(passed)
     kept = (name for name in environ if name in names or name.startswith(_USUAL_PREFIXES))
     return {name: environ[name] for name in kept}
-
-
-def _claude_variables(event: Event, pid: int) -> dict[str, str]:
-    """Only in its own dialect: with CLAUDECODE set, a hook cannot start `claude`."""
-    effort = {"CLAUDE_EFFORT": event.effort} if event.effort else {}
-    return {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "CLAUDE_PID": str(pid), **effort}
 
 
 # The event that `turngate fire` reads
@@ -191,25 +187,24 @@ def read_stop(name: str, payload: dict[str, Any], *, cwd: str) -> StopEvent:
     values = _read_values(name, payload)
     common = _read_common(name, values, cwd)
     is_of_teammate = name in TEAM_EVENTS and "agent_id" in values
+    team = {key: values[key] for key in TEAM_FIELDS if key in values}
     return StopEvent(
         **common,
-        stop_hook_active=values.get("stop_hook_active", False),
-        last_assistant_message=values.get("last_assistant_message"),
-        continuation_count=values.get("continuation_count", 0),
+        **{key: values[key] for key in _READ_AS_THEY_ARE if key in values},
         limit=values.get("max_continuations"),
-        prompt_id=values.get("prompt_id"),
-        effort=values["effort"].get("level") if "effort" in values else None,
-        usage=values.get("usage"),
-        duration_ms=values.get("duration_ms"),
-        tool_calls=values.get("tool_calls"),
+        effort=values.get("effort", {}).get("level"),
         background_tasks=tuple(values.get("background_tasks", ())),
         session_crons=tuple(values.get("session_crons", ())),
         subagent=_read_subagent(values) if name == "SubagentStop" or is_of_teammate else None,
         team_event=team_event(name),
-        team_fields={key: values[key] for key in TEAM_FIELDS if key in values}
-        if name in TEAM_EVENTS
-        else None,
+        team_fields=team if name in TEAM_EVENTS else None,
     )
+
+
+_READ_AS_THEY_ARE = (
+    *("stop_hook_active", "last_assistant_message", "continuation_count"),
+    *("prompt_id", "usage", "duration_ms", "tool_calls"),
+)
 
 
 def _read_values(name: str, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,16 +23,22 @@ class StoppingUsage(CamelCaseAccess):
 
 
 @frozen(kw_only=True)
-class SubagentStoppingEvent(CamelCaseAccess):
-    """A subagent wants to stop, after `steer_count` of at most `max_steers` redirects.
-
-    These are public names that keep an old word for a redirect; `child_session_key` is the subagent's session.
-    """
+class SubagentStoppingContext(CamelCaseAccess):
+    """Which run of which subagent an event is about; the second argument of a handler."""
 
     run_id: str
     child_session_key: str
     requester_session_key: str
     agent_id: str
+
+
+@frozen(kw_only=True)
+class SubagentStoppingEvent(SubagentStoppingContext):
+    """A subagent wants to stop, after `steer_count` of at most `max_steers` redirects.
+
+    These are public names that keep an old word for a redirect; `child_session_key` is the subagent's session.
+    """
+
     task: str | None = None  # the parent's prompt, even after redirects
     label: str | None = None
     outcome: SubagentOutcome = "ok"
@@ -47,16 +53,6 @@ class SubagentStoppingEvent(CamelCaseAccess):
 
 
 @frozen(kw_only=True)
-class SubagentStoppingContext(CamelCaseAccess):
-    """Which run of which subagent an event is about; the second argument of a handler."""
-
-    agent_id: str
-    run_id: str
-    child_session_key: str
-    requester_session_key: str
-
-
-@frozen(kw_only=True)
 class SubagentStoppingResult:
     """`allow=False` needs a prompt. `extend_max_steers` raises the limit of redirects and never lowers it."""
 
@@ -67,13 +63,9 @@ class SubagentStoppingResult:
 
 
 @frozen(kw_only=True)
-class SubagentEndedEvent(CamelCaseAccess):
+class SubagentEndedEvent(SubagentStoppingContext):
     """The last run of a subagent is over, and its result, if any, was delivered. `steer_count` counts redirects."""
 
-    run_id: str
-    child_session_key: str
-    requester_session_key: str
-    agent_id: str
     agent_type: str
     outcome: EndedOutcome
     reason: str = ""

@@ -149,8 +149,6 @@ class HookFinished:
 
 @frozen
 class Continuation:
-    """A stop hook continues the turn."""
-
     prompt: str
     count: int
     limit: int | None

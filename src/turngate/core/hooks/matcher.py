@@ -79,7 +79,6 @@ _IGNORES_CASE = re.compile(r"\(\?[a-zA-Z]*i")
 
 
 def _range_widths(part: Any) -> Iterator[int]:
-    """Yield the number of characters of each range in a set."""
     match part:
         case (operation, (int(first), int(last))) if str(operation) == "RANGE":
             yield last - first + 1

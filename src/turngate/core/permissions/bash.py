@@ -111,19 +111,14 @@ def _runs_another(words: Sequence[str]) -> bool:
 
 
 def _is_wrapper(words: Sequence[str]) -> bool:
-    """Return whether the command runs another that is not known."""
     name = basename(words[0])
     if name in _SHELLS:  # with a script it is a command like any other
         return len(words) == 1 or words[1].startswith(("-", UNKNOWN))
     runs_found = name == "find" and any(word.startswith(("-exec", "-ok")) for word in words)
     reads = name in _READERS and len(words) > 1
-    return name in _WRAPPERS or reads or words[0] in KEYWORDS or runs_found or _may_be_runner(name)
-
-
-def _may_be_runner(name: str) -> bool:
-    """Return whether a name that is only partly known can be that of a program which runs another."""
     known, unknown, _ = name.partition(UNKNOWN)
-    return bool(unknown) and any(each.startswith(known) for each in _RUNNERS)
+    may_be_runner = bool(unknown) and any(each.startswith(known) for each in _RUNNERS)
+    return name in _WRAPPERS or reads or words[0] in KEYWORDS or runs_found or may_be_runner
 
 
 def _forms(words: Sequence[str]) -> Iterator[str]:

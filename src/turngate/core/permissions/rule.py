@@ -136,18 +136,15 @@ def _is_named(rule: str, path: str, project: str, locate: Locate | None) -> bool
 def _is_any(rule: str, path: str, places: set[str], project: str, locate: Locate | None) -> bool:
     if "/" not in rule:  # the name of a file or a folder anywhere
         roots = _places(project, project, locate)
-        names = {name for place in places for name in _names_below(place, roots)}
+        names = set()  # without those of the folders above the project
+        for place in places:
+            root = next((each for each in roots if place.startswith(f"{each}/")), "")
+            names.update(place[len(root) :].split("/")[1:])
         return any(_matches(rule, name) for name in names)
     home = {f"*{rule[1:]}"} if rule.startswith("~/") else set()
     patterns = {rule, *home, *_patterns(rule, project, locate)}
     patterns |= {f"{pattern}/*" for pattern in patterns}
     return any(_matches(*pair) for pair in product(patterns, {path, *places}))
-
-
-def _names_below(place: str, roots: set[str]) -> list[str]:
-    """Return the names in a path, without those of the folders above the project."""
-    root = next((each for each in roots if place.startswith(f"{each}/")), "")
-    return place[len(root) :].split("/")[1:]
 
 
 @lru_cache(maxsize=1024)

@@ -118,7 +118,6 @@ Decision = Allow | Block | Advise | Halt | Fault
 
 
 def oversized_texts(decision: Decision, dialect: Dialect) -> tuple[str, ...]:
-    """Return the texts of a decision that are longer than the dialect sends to a model."""
     if not isinstance(decision, Block | Advise):
         return ()
     texts = []

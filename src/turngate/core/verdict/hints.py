@@ -48,6 +48,7 @@ def run_hint(run: HookRun) -> str | None:
 
 
 _HOOKS_COMMAND = r"`(turngate hooks [^`]*)`"
+_PROJECT_COMMAND = r"`(turngate (?:status|init|check|hooks|gates|fire|doctor|log|run)\b(?! --help)[^`]*)`"
 
 
 def with_location(text: str, location: str) -> str:
@@ -57,9 +58,5 @@ def with_location(text: str, location: str) -> str:
     return re.sub(_HOOKS_COMMAND, lambda command: f"`{command[1]} --ssh {shlex.quote(location)}`", text)
 
 
-_PROJECT_COMMAND = r"`(turngate (?:status|init|check|hooks|gates|fire|doctor|log|run)\b(?! --help)[^`]*)`"
-
-
 def with_project(text: str, folder: str) -> str:
-    """Return a text whose commands are about the project in this folder."""
     return re.sub(_PROJECT_COMMAND, lambda command: f"`{command[1]} --project {shlex.quote(folder)}`", text)

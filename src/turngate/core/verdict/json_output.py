@@ -42,7 +42,7 @@ def verdict_json(
     return {
         "event": event,
         "verdict": "stop" if isinstance(verdict, Stop) else "continue",
-        "ended_by": _ended_by(verdict),
+        "ended_by": verdict.ended_by if isinstance(verdict, Stop) else None,
         "prompt": None if isinstance(verdict, Stop) else verdict.prompt,
         "stop_reason": verdict.stop_reason if isinstance(verdict, Stop) else None,
         "permission": permission and permission.behavior,
@@ -52,18 +52,6 @@ def verdict_json(
         "not_loaded": not_loaded,
         "warnings": [*extra_warnings, *warnings(verdict.runs, settings.dialect)],
     }
-
-
-def _ended_by(verdict: Verdict) -> str | None:
-    match verdict:
-        case Stop(waits=True):
-            return "checkpoint"
-        case Stop(halted=True):
-            return "halted"
-        case Stop():
-            return "allowed"
-        case _:
-            return None
 
 
 def unenforced_json(hooks: Sequence[HookOutput]) -> list[dict[str, Any]]:

@@ -98,12 +98,8 @@ class LoopGuard:
     def after(self, verdict: Verdict) -> ContinueTurn | EndTurn:
         """Return the next step of the turn after this verdict."""
         match verdict:
-            case Stop(waits=True, stop_reason=reason):
-                return EndTurn("checkpoint", stop_reason=reason)
-            case Stop(halted=True, stop_reason=reason):
-                return EndTurn("halted", stop_reason=reason)
-            case Stop():
-                return EndTurn("allowed")
+            case Stop(stop_reason=reason):
+                return EndTurn(verdict.ended_by, stop_reason=reason)
             case Continue(prompt=prompt, advice_only=True):
                 if not self.below_limit or (self.advised and self.dialect.advice == "once"):
                     return EndTurn("allowed")  # advice does not block
@@ -165,14 +161,8 @@ class LoopGuard:
 
     def to_json(self) -> dict[str, Any]:
         """Return what the guard must remember in another process; limits and dialect are those of its settings."""
-        return {
-            "count": self.count,
-            "continuations": self.continuations,
-            "advised": self.advised,
-            "repeats": self.repeats,
-            "last_refusal": [list(pair) for pair in self.last_refusal],
-            "requested": self.requested,
-        }
+        kept = {name: getattr(self, name) for name in _STORED}
+        return {**kept, "last_refusal": [list(pair) for pair in self.last_refusal]}
 
     @staticmethod
     def from_json(stored: Mapping[str, Any], fresh: "LoopGuard") -> "LoopGuard":
@@ -203,6 +193,9 @@ class LoopGuard:
         limit = self.hard_limit if self._below(self.limit, self.count) else self.limit
         notice = f"Turn ended after {_continuations(limit)} (the limit). {_still_blocked_by(hooks)}"
         return EndTurn("capped", notice, last_reason=reason)
+
+
+_STORED = ("count", "continuations", "advised", "repeats", "requested")
 
 
 def _continuations(count: int | None) -> str:

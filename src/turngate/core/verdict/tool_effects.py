@@ -90,7 +90,7 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
     runs = tuple(runs)
     answers = _answers(runs)
     context = added_context(runs, plain=False)
-    updated_input = _last_input(answers)
+    updated_input = _last("updated_input", answers)
     blocked = block_reasons(runs)
     if blocked is not None:
         return Permission(behavior="deny", reason=blocked, updated_input=updated_input, context=context)
@@ -125,14 +125,13 @@ def permission_for_user(runs: Iterable[HookRun]) -> Permission:
     if why := _not_understood(runs):  # it may have been a denial
         return Permission(behavior="ask", reason="\n\n".join(why))
     if allowed:
-        return Permission(behavior="allow", updated_input=_last_input(allowed))
+        return Permission(behavior="allow", updated_input=_last("updated_input", allowed))
     return Permission()
 
 
 def updated_output(runs: Iterable[HookRun]) -> Any:
     """Return what the last PostToolUse hook that says so puts in place of the tool's output; None if none does."""
-    outputs = [answer.updated_output for answer in _answers(runs) if answer.updated_output is not None]
-    return outputs[-1] if outputs else None
+    return _last("updated_output", _answers(runs))
 
 
 def first_messages(runs: Iterable[HookRun]) -> list[str]:
@@ -154,6 +153,6 @@ def _counts(run: HookRun) -> bool:
     return run.mode == "gate" and not isinstance(run.decision, Fault)
 
 
-def _last_input(answers: Iterable[Answer]) -> Mapping[str, Any] | None:
-    inputs = [answer.updated_input for answer in answers if answer.updated_input is not None]
-    return inputs[-1] if inputs else None
+def _last(field: str, answers: Iterable[Answer]) -> Any:
+    values = [value for answer in answers if (value := getattr(answer, field)) is not None]
+    return values[-1] if values else None

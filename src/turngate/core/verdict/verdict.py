@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import field
-from typing import assert_never
+from typing import Literal, assert_never
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.answers.report_types import TimedOut
@@ -35,6 +35,11 @@ class Stop(_Verdict):
     waits: bool = False  # halted because the agent waits for the user's approval
     unenforced: tuple[HookOutput, ...] = field(default=(), kw_only=True, repr=False, compare=False)
     """The gates that gave no decision although they should have: they failed, timed out, were skipped or wait."""
+
+    @property
+    def ended_by(self) -> Literal["allowed", "halted", "checkpoint"]:
+        """How the turn ends."""
+        return "checkpoint" if self.waits else "halted" if self.halted else "allowed"
 
 
 @frozen

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from turngate._frozen_dataclass import frozen
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import asyncssh
 from asyncssh.constants import OPEN_REQUEST_SESSION_FAILED
 
-from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import finish_despite_cancel
 from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line

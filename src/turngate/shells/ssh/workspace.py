@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.core.constants import IN_HOOK, IN_TOOL
 from turngate.errors import UsageError
 from turngate.ports import ConnectionLost, NotStarted, RemoteMachine, World

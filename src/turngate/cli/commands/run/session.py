@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from turngate.agent.session import Session
-from turngate.agent.session_store import SessionSummary, list_sessions, location_of
+from turngate.agent.session_store import SessionSummary, list_sessions
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import check_one_project, project_folder, search_note
 from turngate.cli.recorded_sessions import find_session
@@ -28,6 +28,7 @@ from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path, state_folder
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry.registry import registry_url
+from turngate.transcript.reader import title_and_project
 from turngate.trust.review import Review, review_project
 
 
@@ -154,7 +155,7 @@ def _session_id(options: argparse.Namespace, world: World) -> str | None:
     session_id = _chosen_session(options, world.location)
     if session_id is not None:
         path = main_transcript_path(state_folder(), session_id, options.dialect)
-        _check_machine(session_id, location_of(path), world.machine)
+        _check_machine(session_id, title_and_project(path)[1], world.machine)
     return session_id
 
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from turngate.agent.agent_session import AgentSession
 from turngate.agent.session import Session
-from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import finish_despite_cancel, run_in_thread
 from turngate.cli.commands.run.session import find_model
 from turngate.cli.commands.runs.summary import SubagentSummary, all_subagents, summarize
 from turngate.cli.console.conversation_text import counted, format_notice, format_redirect

@@ -11,7 +11,7 @@ from functools import partial
 
 from turngate.agent.agent_session import AgentSession
 from turngate.agent.session import Session
-from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import finish_despite_cancel
 from turngate.cli.commands.run.session import find_model
 from turngate.cli.commands.worker.clone import open_slots
 from turngate.cli.console.conversation_text import counted, format_notice, format_redirect
