@@ -68,6 +68,10 @@ ROWS = [
     Row("python3 src/app.py", [], {}, ("src/app.py (code of the project, by its name)",)),
     Row("node dist/cli.js", [], {}, ("dist/cli.js (code of the project, by its name)",)),
     Row("jq -e .ok data.json", [], {}),
+    Row(
+        "python3 -c \"import json; json.load(open('data.json'))\"", [], {}, ("data.json (data, by its name)",)
+    ),
+    Row("node -e \"require('./main.js')\"", [], {}, ("main.js (code of the project, by its name)",)),
     Row("bash -n hooks/check.sh && /bin/sh -n hooks/check.sh", [], {}),
     Row("node --check main.js; php -l main.php; ruby -c main.rb; gcc -c main.c", [], {}),
     HOOK._replace(command="sh hooks/check.sh bash -n"),
@@ -108,7 +112,7 @@ def find(project: Path, command: CommandHook, *, explains: bool = True) -> Comma
 @pytest.fixture
 def filled(project: Path) -> Path:
     write(project, FILES)
-    for name in ("data.json", "setup.cfg", "Makefile", "a.tgz", "b.zip"):
+    for name in ("data.json", "setup.cfg", "Makefile", "a.tgz", "b.zip", "main.js"):
         (project / name).chmod(0o644)
     return project
 

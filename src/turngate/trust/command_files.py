@@ -214,7 +214,10 @@ class _Finder:
                 self.covered[_folder_name(folder)] = ALL
             return
         # What runs in `$(…)` is what the command checks, as in `test "$(python3 sum.py)" = 2`.
-        is_run = is_interpreted(words, number) and not self._is_substituted
+        is_run = is_interpreted(words, number) or (
+            number == 0 and self._all.can_run(name, self._all.mode(path))
+        )
+        is_run = is_run and not self._is_substituted
         is_own_code = self._is_own_code(name, which, is_run=is_run)
         if is_own_code or self._is_data(name, words, number):
             what = "code of the project" if is_own_code else "data"
@@ -345,8 +348,8 @@ def names_configuration(words: Words, number: int) -> bool:
 
 
 def is_interpreted(words: Words, number: int) -> bool:
-    """Return whether a word stands where a script does: first, or behind an interpreter and its options."""
-    before = next((word for word in reversed(words[:number]) if not word.startswith("-")), ".")
+    """Return whether a word stands behind an interpreter and its options. The first word of code in a string is no program."""
+    before = next((word for word in reversed(words[:number]) if not word.startswith("-")), "")
     return re.fullmatch(_INTERPRETER, os.path.basename(before)) is not None
 
 
