@@ -66,7 +66,7 @@ def run(name: str, which: str) -> dict[str, object]:
     pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--upgrade"]
     # The wheel of Claude's SDK holds the whole program.
     subprocess.run(
-        [*pip, "--no-binary", "claude-agent-sdk", "-e", ".[agent,ssh]", *FOR_TESTS, *wanted],
+        [*pip, "--no-binary", "claude-agent-sdk", "-e", ".[agent,postgres,ssh]", *FOR_TESTS, *wanted],
         cwd=ROOT,
         check=True,
     )

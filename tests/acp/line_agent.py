@@ -21,6 +21,7 @@ answers: dict[Any, "queue.SimpleQueue[Any]"] = {}
 cancelled: dict[str, threading.Event] = {}
 lock = threading.Lock()
 counter = itertools.count()
+version = 1  # of the protocol
 
 
 def send(message: dict[str, Any]) -> None:
@@ -43,6 +44,9 @@ def text(words: str, **further: Any) -> dict[str, Any]:
 
 def work(message: dict[str, Any], steps: list[list[Any]]) -> None:
     session = message["params"]["sessionId"]
+    if version == 2 and steps[:1] != [["reject"]]:
+        send({"id": message["id"], "result": {}})
+        update(session, {"sessionUpdate": "state_update", "state": "running"})
     for number, (step, *words) in enumerate(steps):
         match step:
             case "text":
@@ -77,18 +81,24 @@ def work(message: dict[str, Any], steps: list[list[Any]]) -> None:
                 os._exit(words[0])
             case "never":
                 return
+            case "reject":
+                send({"id": message["id"], "error": {"code": -32000, "message": "busy"}})
+                return
             case "stop":
-                send(
-                    {
-                        "id": message["id"],
-                        "result": {"stopReason": words[0], **(words[1] if words[1:] else {})},
-                    }
-                )
+                end(message, {"stopReason": words[0], **(words[1] if words[1:] else {})})
                 return
             case _:  # an error
                 send({"id": message["id"], "error": {"code": words[0], "message": words[1]}})
                 return
-    send({"id": message["id"], "result": {"stopReason": "end_turn"}})
+    end(message, {"stopReason": "end_turn"})
+
+
+def end(message: dict[str, Any], outcome: dict[str, Any]) -> None:
+    if version == 1:
+        send({"id": message["id"], "result": outcome})
+    else:
+        state = {"sessionUpdate": "state_update", "state": "idle"}
+        update(message["params"]["sessionId"], {**state, **outcome})
 
 
 def log(message: dict[str, Any]) -> None:
@@ -97,6 +107,7 @@ def log(message: dict[str, Any]) -> None:
 
 
 def receive(message: dict[str, Any], prompts: list[list[list[Any]]]) -> None:
+    global version  # noqa: PLW0603 - of the one agent of this process
     method, params, identity = message.get("method"), message.get("params", {}), message.get("id")
     log(message)
     session = params.get("sessionId")
@@ -105,6 +116,7 @@ def receive(message: dict[str, Any], prompts: list[list[list[Any]]]) -> None:
             if identity in answers:
                 answers[identity].put(message.get("result", message.get("error")))
         case "initialize":
+            version = params["protocolVersion"]
             send({"id": identity, "result": {"protocolVersion": params["protocolVersion"]}})
         case "session/new" | "session/fork":
             name = f"session-{len(cancelled) + 1}"

@@ -100,8 +100,8 @@ class Editor:
     def request(self, method: str, params: Json) -> Json:
         return self.answer_to(self.start(method, params))
 
-    def open(self, folder: Path) -> str:
-        self.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    def open(self, folder: Path, version: int = 1) -> str:
+        self.request("initialize", {"protocolVersion": version, "clientCapabilities": {}})
         answer = self.request("session/new", {"cwd": str(folder), "mcpServers": []})
         return str(answer["result"]["sessionId"])
 
@@ -132,12 +132,11 @@ class Editor:
 
 
 @contextmanager
-def editor_of(tmp_path: Path, *prompts: list[list[Any]], direct: bool = False) -> Iterator[Editor]:
-    """Yield an editor whose agent does what the lists of steps say, through the proxy or `direct`."""
+def editor_of(tmp_path: Path, *prompts: list[list[Any]], proxy: Sequence[str] = PROXY) -> Iterator[Editor]:
+    """Yield an editor whose agent does what the lists of steps say, through the proxy, or without one."""
     script = tmp_path / "script.json"
     script.write_text(json.dumps(prompts or [[]]))
-    command = [sys.executable, str(AGENT), str(script)]
-    with started(command if direct else [*PROXY, *command]) as editor:
+    with started([*proxy, sys.executable, str(AGENT), str(script)]) as editor:
         yield editor
 
 

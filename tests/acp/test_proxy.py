@@ -13,7 +13,7 @@ import pytest
 
 from tests.acp.line_editor import AGENT, PROXY, Editor, editor_of, prompts_of, received, started
 from tests.support.builders import stop_hooks, write_settings
-from turngate.acp.proxy import READ_BYTES, Proxy, Session
+from turngate.acp.proxy import MAX_UNREAD_BYTES, READ_BYTES, Proxy, Session
 from turngate.acp.session_transcript import SessionTranscript
 from turngate.hosts.host import HEADING
 from turngate.transcript.reader import MAX_LINE_BYTES
@@ -42,7 +42,7 @@ def test_without_any_hook_every_byte_is_the_same_as_without_the_proxy(project: P
     for direct in (True, False):
         folder = tmp_path / str(direct)
         folder.mkdir()
-        with editor_of(folder, steps, direct=direct) as editor:
+        with editor_of(folder, steps, proxy=[] if direct else PROXY) as editor:
             editor.prompt(editor.open(project))
             editor.write(b'{"jsonrpc" : "2.0","method":"_y","params":{"b":1e400,"n":1}}\nnot json\n')
             editor.request("_x.dev/any", {"deep": [[[]]]})
@@ -252,13 +252,17 @@ class Written(list[bytes]):
         pass
 
 
+def proxy_of(editor: Any, agent: Any, folder: Path) -> Proxy:
+    return Proxy(editor, agent, str(folder), lambda _folder: "")
+
+
 @pytest.mark.parametrize("by_request", [False, True])
 def test_a_cancellation_before_the_agent_has_its_prompt_is_answered_without_it(
     by_request: bool, tmp_path: Path
 ) -> None:
     async def cancel_early() -> tuple[list[bool], Written, Written]:
         editor, agent = Written(), Written()
-        proxy = Proxy(editor, agent, str(tmp_path), lambda _folder: "")
+        proxy = proxy_of(editor, agent, tmp_path)
         transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
         session = proxy.sessions["s"] = Session("s", str(tmp_path), transcript)
         session.start = asyncio.create_task(asyncio.sleep(86395))
@@ -436,28 +440,35 @@ def test_another_version_of_the_protocol_is_named(tmp_path: Path) -> None:
     assert "speak version 2 of the protocol, so stops are not checked" in editor.errors
 
 
+def test_gates_read_all_updates_of_a_turn(project: Path, tmp_path: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("cat > event.json"))
+    words = MAX_UNREAD_BYTES // 100  # a part of them is read before the turn ends
+    with editor_of(tmp_path, [["many", words], ["raw", "no json\n"], *DONE]) as editor:
+        editor.prompt(editor.open(project))
+    event = json.loads((project / "event.json").read_text())
+    assert event["last_assistant_message"] == "word " * words + "Done."
+
+
 # Hostile input
 
 
 def test_a_huge_line_is_passed_on_unread_and_the_next_one_is_read(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    inner, following = b'{"method": "inner"}', b'{"method": "next"}\n'
+    inner, following = b'{"id": 1, "method": "inner"}', b'{"id": 2, "method": "next"}\n'
     data = b" " * (MAX_LINE_BYTES + READ_BYTES) + inner + b"\n" + following
-    written, read = Written(), list[dict[str, Any]]()
+    written = Written()
+    proxy = proxy_of(written, written, tmp_path)
 
-    def look(message: dict[str, Any], _line: bytes) -> bool:
-        read.append(message)
-        return True
-
-    async def pump() -> None:
+    async def read() -> None:
         reader = asyncio.StreamReader()
         reader.feed_data(data)
         reader.feed_eof()
-        await Proxy(written, written, str(tmp_path), lambda _folder: "").pump(reader, written, look)
+        await proxy.pass_from_editor(reader)
 
-    asyncio.run(pump())
-    assert (read, b"".join(written) == data) == ([{"method": "next"}], True)
+    asyncio.run(read())
+    assert b"".join(written) == data
+    assert [*proxy.requests.values()] == [json.loads(following)]
     assert max(map(len, written)) <= MAX_LINE_BYTES + READ_BYTES
     assert capsys.readouterr().err == "turngate acp: a line of more than 64 MB is passed on unread\n"
 

@@ -58,3 +58,21 @@ def test_a_transcript_that_cannot_be_written_is_named_and_no_gate_gets_it(
     transcript.end_turn({})
     assert (transcript.path, transcript.last_text) == ("", "Done.")
     assert capsys.readouterr().err.startswith("turngate acp: the transcript of session s cannot be written: ")
+
+
+def test_messages_of_the_user_are_kept_until_the_first_prompt(tmp_path: Path) -> None:
+    transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    for prompt in ("do it", "again"):
+        transcript.add({**text(f"before: {prompt}"), "sessionUpdate": "user_message_chunk"})
+        transcript.add_prompt(prompt)
+    records = map(json.loads, Path(transcript.path).read_text().splitlines())
+    assert [record["message"]["content"] for record in records] == ["before: do it", "do it", "again"]
+
+
+def test_a_plan_of_version_2_is_a_plan(tmp_path: Path) -> None:
+    transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    entries = [{"content": "all", "status": "pending"}]
+    transcript.add({"sessionUpdate": "plan_update", "plan": {"type": "items", "entries": entries}})
+    transcript.end_turn({})
+    records = [json.loads(line) for line in Path(transcript.path).read_text().splitlines()]
+    assert [each["input"]["todos"] for each in records[-1]["message"]["content"]] == [entries]

@@ -3,74 +3,59 @@
 import asyncio
 import json
 from collections.abc import Collection
-from typing import Any
 
 from turngate.acp import say
-from turngate.acp.proxy import PROTOCOL_VERSION, parse
-
-Json = dict[str, Any]
+from turngate.acp.proxy import parse
+from turngate.acp.session_transcript import Json
 
 
 class HeadlessEditor:
-    """A writer for the proxy; `reader` is what it sends. `allowed`: the kinds of tools that are permitted."""
-
-    def __init__(self, cwd: str, prompt: str, allowed: Collection[str]) -> None:
-        self.reader = asyncio.StreamReader()
-        self.result: Json = {}  # of the last request: of the prompt, if there is no error
-        self.error = ""
-        self._texts: list[str] = []
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, allowed: Collection[str]
+    ) -> None:
+        """`allowed`: the kinds of tools that are permitted."""
+        self.answer = ""  # the last text of the agent
         self._is_ended = False  # the next text is another one
-        self._allowed = allowed
-        self._requests: list[tuple[str, Json]] = [
-            ("initialize", {"protocolVersion": PROTOCOL_VERSION, "clientCapabilities": {}}),
-            ("session/new", {"cwd": cwd, "mcpServers": []}),
-            ("session/prompt", {"prompt": [{"type": "text", "text": prompt}]}),
-        ]
-        self._next({})
+        self._reader, self._writer, self._allowed = reader, writer, allowed
 
-    @property
-    def answer(self) -> str:
-        """The last text of the agent."""
-        return "".join(self._texts)
+    async def prompt(self, cwd: str, text: str) -> Json:
+        """Return the response to the prompt, or to a request before it that has failed; then leave."""
+        response = await self._request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        if "result" in response:
+            response = await self._request("session/new", {"cwd": cwd, "mcpServers": []})
+        if "result" in response:
+            prompt = [{"type": "text", "text": text}]
+            params = {"sessionId": response["result"]["sessionId"], "prompt": prompt}
+            response = await self._request("session/prompt", params)
+        self._writer.close()
+        return response
 
-    def write(self, data: bytes) -> None:
-        for message in filter(None, parse(data.split(b"\n"))):
+    async def _request(self, method: str, params: Json) -> Json:
+        """Return the response to a request; until then, do what the agent requests, and show verdicts."""
+        self._send({"id": method, "method": method, "params": params})
+        async for line in self._reader:
+            message = parse(line)
             if "method" not in message:
-                self._next(message)
-            elif message["method"] == "session/update":
+                return message
+            if message["method"] == "session/update":
                 self._update(message["params"]["update"])
             elif "id" in message:
                 self._send({"id": message["id"], **self._reply(message["method"], message.get("params", {}))})
-
-    async def drain(self) -> None:
-        """There is nothing to wait for."""
-
-    def _next(self, answer: Json) -> None:
-        """Take the answer to the last request, and send the next one."""
-        self.result = answer.get("result") or {}
-        if "error" in answer:
-            self.error = str(answer["error"].get("message"))
-        if self._requests and not self.error:
-            method, params = self._requests.pop(0)
-            session = {"sessionId": self.result["sessionId"]} if method == "session/prompt" else {}
-            self._send({"id": method, "method": method, "params": {**params, **session}})
-        else:
-            self.reader.feed_eof()
+        return {}
 
     def _send(self, message: Json) -> None:
-        self.reader.feed_data(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self._writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def _update(self, update: Json) -> None:
-        kind, title = update.get("sessionUpdate"), str(update.get("title", ""))
+        kind = update.get("sessionUpdate")
         if kind == "agent_message_chunk":
-            self._texts = [] if self._is_ended else self._texts
-            self._is_ended = False
-            self._texts.append(str(update["content"].get("text", "")))
+            before = "" if self._is_ended else self.answer
+            self.answer, self._is_ended = before + str(update["content"].get("text", "")), False
         elif kind in ("tool_call", "tool_call_update"):
             self._is_ended = True
             if str(update.get("toolCallId")).startswith("turngate:") and update["status"] != "in_progress":
                 texts = (each["content"]["text"] for each in update["content"])
-                say(": ".join((title.removeprefix("Turngate: "), *texts)))
+                say(": ".join((update["title"].removeprefix("Turngate: "), *texts)))
 
     def _reply(self, method: str, params: Json) -> Json:
         """Permit a tool once if its kind is allowed; a request for anything else is an error."""

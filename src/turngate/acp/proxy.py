@@ -1,31 +1,45 @@
-"""Passes every line between an editor and an agent, and asks the gates when a prompt of a session ends."""
+"""Passes every line between an editor and an agent, and asks the gates when a turn of a session ends."""
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from turngate.acp import log, say
-from turngate.acp.session_transcript import SessionTranscript
+from turngate._frozen_dataclass import frozen
+from turngate.acp import say
+from turngate.acp.session_transcript import Json, SessionTranscript
 from turngate.aio.threads import run_in_thread
+from turngate.core.constants import IN_ACP
+from turngate.errors import UsageError
 from turngate.hosts.host import HostAnswer
 from turngate.ports import HookRunContext
 from turngate.shells.local import run_process
+from turngate.shells.process_tree import TERM, VARIABLE, add_marker, kill_tree, new_run_marker, signal_tree
 from turngate.state.paths import session_folder
+from turngate.transcript.host_records import as_mapping
 from turngate.transcript.reader import MAX_LINE_BYTES
 
-PROTOCOL_VERSION = 1
+Editor = tuple[StreamReader, StreamWriter]
+OwnLine = Callable[[str], str]  # why the agent's own hook line holds in a folder, or ""
+
 READ_BYTES = 1024 * 1024
+MAX_UNREAD_BYTES = (
+    2 * READ_BYTES
+)  # of updates that no stop has needed yet; the pipe waits while they are read
+PARSED_BYTES = 64 * 1024  # at once; of more, the objects would cost time of the garbage collector
+EXIT_GRACE_S = 3.0  # of an agent whose stdin is closed
+TERM_GRACE_S = 2.0
+POLL_S = 0.05
 # `-P`: a module in the current folder, which may be the project's, must not take the place of ours.
 HOOK = (sys.executable, "-P", "-m", "turngate", "hook", "--host", "acp")
 SHOW_AFTER_S = 0.5  # a stop that takes no longer has no card while it is checked
-MAX_SHOWN_CHARS = 200
-REPLAYED = "user_message_chunk"  # an update of a session that is loaded; in a turn, the prompt is known
-QUESTION = "may the agent stop?"
 # What an outcome is called on the card; every other one is named by itself.
 TITLES = {
     "allowed": "passed",
@@ -35,15 +49,85 @@ TITLES = {
     "checkpoint": "waiting for you",
 }
 
-Json = dict[str, Any]
-OwnLine = Callable[[str], str]  # why the agent's own hook line holds in a folder, or ""
+
+async def connect(command: Sequence[str], editor: Editor, state: str, host: str, own_line: OwnLine) -> int:
+    """Run the agent until it ends, or until the editor has left; return its exit code. Raises UsageError.
+
+    `host`: whose hooks the agent runs, or "".
+    """
+    marker, pipe = new_run_marker(), asyncio.subprocess.PIPE
+    env = {**os.environ, VARIABLE: add_marker(os.environ, marker), IN_ACP: host}
+    try:
+        agent = await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=pipe, env=env, limit=READ_BYTES, pipesize=READ_BYTES
+        )
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"the agent {command[0]} cannot be started: {why}") from None
+    assert agent.stdin and agent.stdout  # noqa: S101, PT018 # for mypy
+    proxy = Proxy(editor[1], agent.stdin, state, own_line)
+    passing = (proxy.pass_from_editor(editor[0]), proxy.pass_from_agent(agent.stdout))
+    tasks = [asyncio.create_task(work) for work in (*passing, _wait_for_exit(agent))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        agent.stdin.close()  # if the editor has left, the agent ends now
+        # A process that the agent has started may keep its stdout open; and an agent may take a moment to exit.
+        await asyncio.wait(tasks[1:], timeout=EXIT_GRACE_S)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        ended = f"ended with exit code {agent.returncode}"
+        await proxy.close(f"the agent {'does not answer' if agent.returncode is None else ended}")
+        if agent.returncode is None:
+            members = signal_tree(agent.pid, marker, TERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(_wait_for_exit(agent), TERM_GRACE_S)
+            kill_tree(agent.pid, marker, members)
+            await _wait_for_exit(agent)
+    with contextlib.suppress(ConnectionError):
+        await editor[1].drain()
+    code = agent.returncode or 0
+    return 128 - code if code < 0 else code
 
 
-class Writer(Protocol):
-    """The part of `asyncio.StreamWriter` that the proxy uses."""
+async def _wait_for_exit(process: asyncio.subprocess.Process) -> None:
+    """Return when the process has exited; its own `wait` can also wait for the end of its output."""
+    while process.returncode is None:
+        await asyncio.sleep(POLL_S)
 
-    def write(self, data: bytes, /) -> None: ...
-    async def drain(self) -> None: ...
+
+@frozen
+class Version:
+    """What differs between versions of the protocol."""
+
+    marks: tuple[bytes, ...]  # one of them is in each line of the agent that is looked at
+    new_card: str  # the update that shows a card for the first time
+    # The update that ends a turn, without its reason; the answer to a prompt accepts it only. None: the answer ends it.
+    idle: Json | None = None
+
+
+_IDLE = {"sessionUpdate": "state_update", "state": "idle"}
+VERSIONS = {
+    1: Version((b'"id"',), "tool_call"),
+    2: Version((b'"id"', b'"state_update"'), "tool_call_update", _IDLE),
+}
+ENABLED_VERSIONS = (1,)  # 2 is a draft
+
+
+@dataclass(eq=False)
+class Turn:
+    """The last prompt of the editor, until its end."""
+
+    id: Any = None  # of the request
+    is_open: bool = False
+    prompt: str = field(default_factory=lambda: uuid.uuid4().hex)
+    task: asyncio.Task[None] | None = None  # the agent waits: its prompt is held, or the gates are asked
+    end: bytes = b""  # the line of the agent that the gates are asked about,
+    outcome: Mapping[str, Any] = field(default_factory=dict)  # and what it says
+    continuations: int = 0
+    is_cancelled: bool = False
+    is_shown: bool = False  # a card is in progress
 
 
 @dataclass(eq=False)
@@ -53,16 +137,16 @@ class Session:
     transcript: SessionTranscript
     start: asyncio.Task[None] | None = None  # its gates are recorded: a prompt waits for it
     is_asked: bool = True  # False: the agent's own hook line holds
+    turn: Turn = field(default_factory=Turn)
 
     async def ask(self, name: str, **fields: Any) -> HostAnswer:
         """Return the answer of `turngate hook`, as for any other host. A cancellation ends it with its gates."""
         place = {"session_id": self.id, "cwd": self.cwd, "transcript_path": self.transcript.path}
         event = json.dumps({"hook_event_name": name, **place, **fields}).encode()
+        live = HookRunContext()
         try:
-            exited = await run_process(
-                HOOK, cwd=os.getcwd(), env=os.environ, stdin=event, live=HookRunContext()
-            )
-            log(exited.stderr)
+            exited = await run_process(HOOK, cwd=os.getcwd(), env=os.environ, stdin=event, live=live)
+            print(exited.stderr, end="", file=sys.stderr, flush=True)
             if not exited.code:
                 return HostAnswer(**{"decision": "allow", **json.loads(exited.stdout or "{}")})
             why = f"exit code {exited.code}"
@@ -72,82 +156,65 @@ class Session:
         return HostAnswer(decision="allow", outcome="not enforced", notices=(notice,))
 
 
-@dataclass(eq=False)
-class Turn:
-    """An open prompt of the editor."""
-
-    id: Any
-    session: Session
-    prompt: str = field(default_factory=lambda: uuid.uuid4().hex)
-    task: asyncio.Task[None] | None = None  # the agent waits: its prompt is held, or the gates are asked
-    answer: bytes = b""  # of the agent, the last one
-    continuations: int = 0
-    is_cancelled: bool = False
-    timer: asyncio.TimerHandle | None = None  # when the card of a stop is shown,
-    is_shown: bool = False  # and is in progress
-
-
 class Proxy:
-    def __init__(self, editor: Writer, agent: Writer, state: str, own_line: OwnLine) -> None:
+    def __init__(self, editor: StreamWriter, agent: StreamWriter, state: str, own_line: OwnLine) -> None:
         self.editor, self.agent, self.state, self.own_line = editor, agent, state, own_line
+        self.version = VERSIONS[1]
         self.requests: dict[str, Json] = {}  # of the editor, without an answer yet
         self.sessions: dict[str, Session] = {}
-        self.turns: dict[str, Turn] = {}  # of those requests that are prompts
         self.tasks: set[asyncio.Task[None]] = set()
+        self.unread: list[bytes] = []  # blocks of lines of the agent
+        self.unread_bytes = 0
 
-    async def pump(
-        self, reader: asyncio.StreamReader, writer: Writer, look: Callable[[Json, bytes], bool]
-    ) -> None:
-        """Pass lines on, byte for byte, except those for which `look` returns False."""
-        is_rest = False  # of a line that is too long to be read
-        async for block in _blocks(reader):
-            lines = block.split(b"\n")
-            messages = parse(lines)
-            if is_rest:
-                messages[0] = None
-            is_rest = lines[-1] != b""
-            pairs = zip(messages, lines, strict=True)
-            passed = [line for message, line in pairs if not message or _look(look, message, line)]
-            writer.write(block if len(passed) == len(lines) else b"\n".join(passed))
-            await writer.drain()
+    async def pass_from_editor(self, reader: StreamReader) -> None:
+        async for part, lines in _blocks(reader):
+            self.agent.write(part + _passed(self.from_editor, lines))
+            await self.agent.drain()
+
+    async def pass_from_agent(self, reader: StreamReader) -> None:
+        """Pass blocks of lines on. Updates, which are most of them, are read when a stop needs them."""
+        async for part, lines in _blocks(reader):
+            self.unread.append(lines)
+            self.unread_bytes += len(lines)
+            is_looked_at = any(mark in lines for mark in self.version.marks)
+            self.editor.write(part + (_passed(self.from_agent, lines) if is_looked_at else lines))
+            await self.editor.drain()
+            if self.unread_bytes > MAX_UNREAD_BYTES:
+                self._read_updates()
 
     # What the editor sends
 
     def from_editor(self, message: Json, line: bytes) -> bool:
-        """Return whether the agent gets the message."""
-        method, params, key = message.get("method"), message.get("params"), _key(message)
-        if key and method:
-            self.requests[key] = message
-        if not isinstance(params, dict):
-            return True
-        session = self.sessions.get(str(params.get("sessionId")))
+        """Return whether the agent gets the line."""
+        method, params = message.get("method"), message.get("params", {})
+        if method and "id" in message:
+            self.requests[json.dumps(message["id"])] = message
         match method:
             case "session/load" | "session/resume":
-                self._open(method, params, params)
-            case "session/prompt" if session and key:
-                return self._prompt(session, key, message, line)
+                self._open(method, params, params["sessionId"])
+            case "session/prompt" if params["sessionId"] in self.sessions:
+                return self._start_turn(self.sessions[params["sessionId"]], message, line)
             case "session/prompt":
-                say(f"session {params.get('sessionId')} was not opened here, so its stops are not checked")
+                say(f"session {params['sessionId']} was not opened here, so its stops are not checked")
             case "session/cancel":
-                return self._cancel(self._turns_of(session))
+                return self._cancel(self.sessions.get(params["sessionId"]))
             case "$/cancel_request":
-                key = json.dumps(params.get("requestId"))
-                return self._cancel([self.turns[key]] if key in self.turns else [])
+                return self._cancel(self._session_of_prompt(params["requestId"]))
             case _:
                 pass
         return True
 
-    def _prompt(self, session: Session, key: str, message: Json, line: bytes) -> bool:
-        for other in self._turns_of(session):
-            if other.task and other.answer:
-                self._show(other, "not asked, because of another prompt", "completed")
-                self._end(other, other.answer)
-        turn = self.turns[key] = Turn(message["id"], session)
+    def _start_turn(self, session: Session, message: Json, line: bytes) -> bool:
+        if session.turn.is_open and session.turn.task and session.turn.end:
+            self._show(session, "not asked, because of another prompt", "completed")
+            self._end(session, session.turn.end)
+        turn = session.turn = Turn(message["id"], is_open=True)
         texts = (str(each["text"]) for each in message["params"]["prompt"] if "text" in each)
+        self._read_updates()
         session.transcript.add_prompt("\n".join(texts))
         if session.start is None or session.start.done():
             return True
-        turn.task = self._run(self._send_after(session.start, turn, line + b"\n"))
+        turn.task = self._run(self._send_after(session.start, turn, line))
         return False
 
     async def _send_after(self, start: "asyncio.Task[None]", turn: Turn, prompt: bytes) -> None:
@@ -155,50 +222,59 @@ class Proxy:
         turn.task = None
         self.agent.write(prompt)
 
-    def _turns_of(self, session: Session | None) -> list[Turn]:
-        return [turn for turn in self.turns.values() if turn.session is session]
+    def _session_of_prompt(self, identity: object) -> Session | None:
+        """Return the session whose turn this request has opened. 1 and true and 1.0 are three ids."""
+        key = json.dumps(identity)
+        turns = ((each, each.turn) for each in self.sessions.values())
+        return next((each for each, turn in turns if turn.is_open and json.dumps(turn.id) == key), None)
 
-    def _cancel(self, turns: list[Turn]) -> bool:
-        """End the turns in which the agent has nothing to do; return whether the agent has to know."""
-        for turn in turns:
-            turn.is_cancelled = True
-            if turn.task:
-                if turn.is_shown:
-                    self._show(turn, "cancelled", "failed")
-                self._end(turn, _line({"id": turn.id, "result": {"stopReason": "cancelled"}}))
-        return not turns or any(turn.task is None for turn in turns)
+    def _cancel(self, session: Session | None) -> bool:
+        """End a turn in which the agent has nothing to do; return whether the agent has to know."""
+        if session is None or not session.turn.is_open:
+            return True
+        session.turn.is_cancelled = True
+        if session.turn.task is None:
+            return True
+        if session.turn.is_shown:
+            self._show(session, "cancelled", "failed")
+        self._end(session, self._line_of_end(session, {"stopReason": "cancelled"}))
+        return False
 
     # What the agent sends
 
     def from_agent(self, message: Json, line: bytes) -> bool:
-        """Return whether the editor gets the message."""
+        """Return whether the editor gets the line."""
+        idle, identity = self.version.idle, message.get("id")
         if "method" in message:
-            if message["method"] == "session/update":
-                params = message["params"]
-                session, update = self.sessions.get(params["sessionId"]), params["update"]
-                if session and (update["sessionUpdate"] != REPLAYED or not self._turns_of(session)):
-                    session.transcript.add(update)
-            return True
-        key, result = _key(message), message.get("result")
-        if turn := self.turns.get(key):
-            return turn.task is None and self._answered(turn, message, line)  # an agent may answer twice
-        request = self.requests.pop(key, None)
-        if request and isinstance(result, dict):
-            self._opened(request["method"], request.get("params") or {}, result)
+            params = message["params"]
+            session, update = self.sessions.get(params.get("sessionId")), params.get("update", {})
+            is_end = idle and idle.items() <= update.items() and "stopReason" in update
+            return not (session and is_end) or self._ended(session, update, line)
+        session, result = self._session_of_prompt(identity), as_mapping(message.get("result"))
+        if session and not idle:
+            return self._ended(session, result, line)
+        request = self.requests.pop(json.dumps(identity), None)
+        if session:
+            if "error" in message:  # the prompt is not accepted
+                self._end(session, session.turn.end)
+            return request is not None  # the editor does not know of our prompts
+        if request and result:
+            self._answered(request["method"], request.get("params", {}), result)
         return True
 
-    def _opened(self, method: str, params: Json, result: Json) -> None:
+    def _answered(self, method: str, params: Json, result: Mapping[str, Any]) -> None:
         version = result.get("protocolVersion")
-        if method == "initialize" and version != PROTOCOL_VERSION:
+        if method in ("session/new", "session/fork"):
+            self._open(method, params, result["sessionId"])
+        elif method == "initialize" and version in ENABLED_VERSIONS:
+            self.version = VERSIONS[version]
+        elif method == "initialize":
             say(f"editor and agent speak version {version} of the protocol, so stops are not checked")
-        elif method in ("session/new", "session/fork"):
-            self._open(method, params, result)
 
-    def _open(self, method: str, params: Json, source: Json) -> None:
-        identity, cwd = str(source["sessionId"]), str(params["cwd"])
+    def _open(self, method: str, params: Json, identity: str) -> None:
         path = f"{session_folder(self.state, identity)}/acp.jsonl"
-        transcript = SessionTranscript(path, identity, cwd, is_new=method != "session/resume")
-        session = self.sessions[identity] = Session(identity, cwd, transcript)
+        transcript = SessionTranscript(path, identity, params["cwd"], is_new=method != "session/resume")
+        session = self.sessions[identity] = Session(identity, params["cwd"], transcript)
         is_known = method in ("session/load", "session/resume")
         session.start = self._run(self._start(session, "resume" if is_known else "startup"))
 
@@ -210,70 +286,108 @@ class Proxy:
         else:
             await session.ask("SessionStart", source=source)
 
-    def _answered(self, turn: Turn, message: Json, line: bytes) -> bool:
-        session, result = turn.session, message.get("result")
-        result = result if isinstance(result, dict) else {}
-        session.transcript.end_turn(result)
-        is_stop = result.get("stopReason") == "end_turn" and not turn.is_cancelled and session.is_asked
-        if not is_stop or self._turns_of(session) != [turn]:
+    def _ended(self, session: Session, outcome: Mapping[str, Any], line: bytes) -> bool:
+        """Return whether the editor gets the end of a turn now, and not after the gates."""
+        turn = session.turn
+        if turn.task or not turn.is_open:  # an agent may say it twice
+            return not turn.is_open
+        is_stop = outcome.get("stopReason") == "end_turn" and not turn.is_cancelled and session.is_asked
+        # The line is passed on first.
+        asyncio.get_running_loop().call_soon(self._record_end, session, outcome)
+        if is_stop:
+            turn.end, turn.outcome = line, outcome
+            turn.task = self._run(self._ask(session, turn))
+        else:
             self._forget(turn)
-            return True
-        turn.answer = line + b"\n"
-        turn.task = self._run(self._ask(turn))
+        return not is_stop
+
+    def _record_end(self, session: Session, outcome: Mapping[str, Any]) -> None:
+        self._read_updates()
+        session.transcript.end_turn(outcome)
+
+    def _read_updates(self) -> None:
+        """Write what the agent has told since the last time to the transcripts of its sessions."""
+        unread = io.BytesIO(b"".join(self.unread))
+        self.unread, self.unread_bytes = [], 0
+        while lines := unread.readlines(PARSED_BYTES):
+            try:  # at once: each alone takes twice as long
+                messages = json.loads(b"[%b]" % b",".join(lines))
+            except (ValueError, RecursionError):
+                messages = map(parse, lines)
+            for message in messages:
+                if isinstance(message, dict):
+                    _try(self._read_update, message)
+
+    def _read_update(self, message: Json) -> bool:
+        if message.get("method") == "session/update" and message["params"]["sessionId"] in self.sessions:
+            self.sessions[message["params"]["sessionId"]].transcript.add(message["params"]["update"])
         return False
 
     # The stop
 
-    async def _ask(self, turn: Turn) -> None:
-        loop, text = asyncio.get_running_loop(), turn.session.transcript.last_text
-        turn.timer = loop.call_later(SHOW_AFTER_S, self._show, turn, QUESTION, "in_progress")
-        fields = {"stop_hook_active": turn.continuations > 0, "last_assistant_message": text}
-        answer = await turn.session.ask("Stop", prompt_id=turn.prompt, **fields)
-        turn.timer.cancel()
+    async def _ask(self, session: Session, turn: Turn) -> None:
+        loop, question = asyncio.get_running_loop(), "may the agent stop?"
+        timer = loop.call_later(SHOW_AFTER_S, self._show, session, question, "in_progress")
+        try:
+            fields = {"stop_hook_active": turn.continuations > 0, "prompt_id": turn.prompt}
+            text = session.transcript.last_text
+            answer = await session.ask("Stop", last_assistant_message=text, **fields)
+        finally:
+            timer.cancel()
         if answer.decision == "block":
-            self._continue(turn, answer.reason)
+            self._continue(session, turn, answer.reason)
             return
         if answer.outcome or turn.is_shown:
             title = TITLES.get(answer.outcome, answer.outcome)
             status = "completed" if answer.outcome in ("", "allowed") else "failed"
-            self._show(turn, title, status, answer.reason, *answer.notices)
-        self._end(turn, _with_verdict(turn, answer))
+            self._show(session, title, status, answer.reason, *answer.notices)
+        if not answer.outcome and not turn.continuations:
+            self._end(session, turn.end)
+            return
+        verdict = {"outcome": answer.outcome or "allowed", "continuations": turn.continuations}
+        verdict |= {"reason": answer.reason, "notices": answer.notices}
+        meta = {**(turn.outcome.get("_meta") or {}), "turngate": verdict}
+        self._end(session, self._line_of_end(session, {**turn.outcome, "_meta": meta}))
 
-    def _continue(self, turn: Turn, reason: str) -> None:
+    def _continue(self, session: Session, turn: Turn, reason: str) -> None:
         """Send the agent back to work. The id of the editor's request is free again, and a cancellation names it."""
-        session, turn.task = turn.session, None
-        self._show(turn, f"blocked ({turn.continuations + 1})", "failed", reason)
+        self._show(session, f"blocked ({turn.continuations + 1})", "failed", reason)
+        turn.task = None
         turn.continuations += 1  # the next stop has another card
         session.transcript.add_prompt(reason, "stop_hook")
         params = {"sessionId": session.id, "prompt": [{"type": "text", "text": reason}]}
         self.agent.write(_line({"id": turn.id, "method": "session/prompt", "params": params}))
 
-    def _end(self, turn: Turn, answer: bytes) -> None:
-        self._forget(turn)
-        if turn.timer:
-            turn.timer.cancel()
-        if turn.task and turn.task is not asyncio.current_task():
-            turn.task.cancel()
-        self.editor.write(answer)
+    def _line_of_end(self, session: Session, outcome: Json) -> bytes:
+        if self.version.idle is None:
+            return _line({"id": session.turn.id, "result": outcome})
+        return _update(session, {**self.version.idle, **outcome})
+
+    def _end(self, session: Session, end: bytes) -> None:
+        self._forget(session.turn)
+        if session.turn.task:
+            session.turn.task.cancel()
+        self.editor.write(end)
 
     def _forget(self, turn: Turn) -> None:
-        self.turns.pop(json.dumps(turn.id), None)
+        turn.is_open = False
         self.requests.pop(json.dumps(turn.id), None)
 
-    def _show(self, turn: Turn, title: str, status: str, *texts: str) -> None:
+    def _show(self, session: Session, title: str, status: str, *texts: str) -> None:
         """Show the card of a stop, or change it if it is in progress."""
-        content = [{"type": "content", "content": {"type": "text", "text": text}} for text in texts if text]
-        update = {
-            "sessionUpdate": "tool_call_update" if turn.is_shown else "tool_call",
+        turn = session.turn
+        card = {
+            "sessionUpdate": "tool_call_update" if turn.is_shown else self.version.new_card,
             "toolCallId": f"turngate:{turn.prompt}:{turn.continuations}",
             "title": f"Turngate: {title}",
             "kind": "other",
             "status": status,
-            "content": content,
+            "content": [
+                {"type": "content", "content": {"type": "text", "text": text}} for text in texts if text
+            ],
         }
         turn.is_shown = status == "in_progress"
-        params = {"sessionId": turn.session.id, "update": update}
-        self.editor.write(_line({"method": "session/update", "params": params}))
+        self.editor.write(_update(session, card))
 
     def _run(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
@@ -291,60 +405,53 @@ class Proxy:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-async def _blocks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Yield as many complete lines as were read at once, and parts of one that is too long or has no end."""
-    parts: list[bytes] = []
-    size = 0
+async def _blocks(reader: StreamReader) -> AsyncIterator[tuple[bytes, bytes]]:
+    """Yield what comes, in two: a part of a line that is too long or has no end, and complete lines."""
+    parts: list[bytes] = []  # of a line
+    is_long = False
     while data := await reader.read(READ_BYTES):
         end = data.rfind(b"\n") + 1
-        size += len(data)
-        if not end and size > MAX_LINE_BYTES:
+        if not is_long and not end and sum(map(len, (*parts, data))) > MAX_LINE_BYTES:
             say(f"a line of more than {MAX_LINE_BYTES // 1024**2} MB is passed on unread")
-            end = len(data)
-        if end:
-            yield b"".join((*parts, data[:end]))
-            parts, size = [], len(data) - end
-        parts.append(data[end:])
-    if any(parts):
-        yield b"".join(parts)
+            is_long = True
+        if is_long:
+            start = data.find(b"\n") + 1 or len(data)
+            yield b"".join((*parts, data[:start])), data[start:end]
+            parts, is_long = [data[max(start, end) :]], not end
+        elif end:
+            yield b"", b"".join((*parts, data[:end]))
+            parts = [data[end:]] if data[end:] else []
+        else:
+            parts.append(data)
+    yield b"".join(parts), b""
 
 
-def parse(lines: list[bytes]) -> list[Json | None]:
-    """Parse lines, at once, which takes half of the time; one that is not an object is None."""
+def _passed(look: Callable[[Json, bytes], bool], lines: bytes) -> bytes:
+    """Return the lines that are passed on."""
+    return b"".join(line for line in io.BytesIO(lines) if _try(look, parse(line), line))
+
+
+def _try(look: Callable[..., bool], *message: object) -> bool:
+    """Return whether a message is passed on. Anything may be in it."""
     try:
-        messages = json.loads(b"[%b]" % b",".join(line or b"0" for line in lines))
-    except (ValueError, RecursionError):
-        messages = []
-    if len(messages) == len(lines):
-        return [message if isinstance(message, dict) else None for message in messages]
-    return [message for line in lines for message in parse([line])] if len(lines) > 1 else [None]
-
-
-def _look(look: Callable[[Json, bytes], bool], message: Json, line: bytes) -> bool:
-    """Return whether a line is passed on. Anything may be in it."""
-    try:
-        return look(message, line)
+        return look(*message)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        say(f"a message was passed on unread: {type(error).__name__}: {str(error)[:MAX_SHOWN_CHARS]}")
+        say(f"a message was passed on unread: {type(error).__name__}: {error!s:.200}")
         return True
 
 
-def _key(message: Json) -> str:
-    """Return the id of a message as a key: 1 and true and 1.0 are three ids; "" for a notification."""
-    return json.dumps(message["id"]) if "id" in message else ""
+def parse(line: bytes) -> Json:
+    """Return a message; an empty one for what is not an object."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _line(message: Json) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
 
 
-def _with_verdict(turn: Turn, answer: HostAnswer) -> bytes:
-    """Return the agent's answer with what Turngate says; byte for byte if it has nothing to say."""
-    if not answer.outcome and not turn.continuations:
-        return turn.answer
-    verdict = {"outcome": answer.outcome or "allowed", "continuations": turn.continuations}
-    verdict |= {"reason": answer.reason, "notices": answer.notices}
-    message = json.loads(turn.answer)
-    meta = message["result"].get("_meta")
-    message["result"]["_meta"] = {**(meta if isinstance(meta, dict) else {}), "turngate": verdict}
-    return _line(message)
+def _update(session: Session, update: Json) -> bytes:
+    return _line({"method": "session/update", "params": {"sessionId": session.id, "update": update}})

@@ -168,11 +168,8 @@ class ProjectGates:
         return {**names, "agent_id": run, "agent_type": self._agent} if self._agent else names
 
     def notify(self, text: str) -> None:
-        if self._on_notice is None:
-            LOG.warning("%s", text)
-            return
         try:
-            self._on_notice(text)
+            (self._on_notice or LOG.warning)(text)
         except Exception:
             LOG.exception("`on_notice` failed: %s", text)
 
@@ -231,9 +228,8 @@ def tool_result(identity: object, content: object, *, is_error: bool = False) ->
 
 def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
     """Return the messages of the turn, which began with the last message that the user wrote."""
-    places = enumerate(messages)
-    prompts = [n for n, each in places if isinstance(each, UserMessage) and each.origin == "user"]
-    return messages[max(prompts, default=0) :]
+    is_prompt = (isinstance(each, UserMessage) and each.origin == "user" for each in messages)
+    return messages[max((n for n, is_one in enumerate(is_prompt) if is_one), default=0) :]
 
 
 def unknown_tools(messages: Iterable[Message]) -> frozenset[str]:

@@ -36,7 +36,7 @@ class TranscriptFormat:
 
 def _from_claude(record: Record) -> Sequence[Record]:
     """What the user writes while the agent works is an attachment; so are notifications, in another mode."""
-    queued = _mapping(record.get("attachment"))
+    queued = as_mapping(record.get("attachment"))
     if (queued.get("type"), queued.get("commandMode")) != ("queued_command", "prompt"):
         return [record]
     return [{**_message(record, "user", [_text(queued.get("prompt"))]), "origin": queued.get("origin")}]
@@ -46,17 +46,17 @@ def _from_claude(record: Record) -> Sequence[Record]:
 
 
 def _from_codex(record: Record) -> Sequence[Record]:
-    payload = _mapping(record.get("payload"))
+    payload = as_mapping(record.get("payload"))
     match record.get("type"), payload.get("type"):
         case "event_msg", "user_message":
             return [_message(record, "user", [_text(payload.get("message"))])]
         case "event_msg", "token_count":
-            info = _mapping(payload.get("info"))
-            total = _mapping(info.get("total_token_usage")).get("total_tokens")
-            tokens = _mapping(info.get("last_token_usage")).get("total_tokens")
+            info = as_mapping(payload.get("info"))
+            total = as_mapping(info.get("total_token_usage")).get("total_tokens")
+            tokens = as_mapping(info.get("last_token_usage")).get("total_tokens")
             return [_reply(record, [], tokens, f"tokens {total}")] if info else []
         case "response_item", "message":
-            texts = [_text(_mapping(part).get("text")) for part in _list(payload.get("content"))]
+            texts = [_text(as_mapping(part).get("text")) for part in as_list(payload.get("content"))]
             if payload.get("role") == "assistant":
                 return [_reply(record, texts)]
             sources = _codex_sources(payload)
@@ -77,16 +77,16 @@ def _from_codex(record: Record) -> Sequence[Record]:
 
 def _codex_sources(payload: Record) -> list[Record]:
     """Return who wrote the parts of a user's message. Versions that do not say so write `user_message` besides."""
-    metadata = _mapping(payload.get("internal_chat_message_metadata_passthrough"))
-    items = map(_mapping, _list(metadata.get("content_item_metadata")))
-    return [_mapping(item.get("provenance")) for item in items] if payload.get("role") == "user" else []
+    metadata = as_mapping(payload.get("internal_chat_message_metadata_passthrough"))
+    items = map(as_mapping, as_list(metadata.get("content_item_metadata")))
+    return [as_mapping(item.get("provenance")) for item in items] if payload.get("role") == "user" else []
 
 
 def _codex_calls(payload: Record) -> list[Record]:
     """Return the blocks of a call: one for a command, one for each file of a patch."""
     identity = payload.get("call_id", payload.get("id"))
     text = payload.get("arguments", payload.get("input"))
-    args = _mapping(_parse(text)) or _mapping(payload.get("action"))
+    args = as_mapping(_parse(text)) or as_mapping(payload.get("action"))
     command = args.get("cmd", args.get("command"))
     if isinstance(command, list):
         command = script_of(command)
@@ -99,7 +99,7 @@ def _codex_calls(payload: Record) -> list[Record]:
     if isinstance(command, str):
         return [_call(identity, "Bash", {"command": command})]
     if name == "update_plan":
-        steps = [_mapping(step) for step in _list(args.get("plan"))]
+        steps = [as_mapping(step) for step in as_list(args.get("plan"))]
         todos = [{"content": step.get("step"), "status": step.get("status")} for step in steps]
         return [_call(identity, "TodoWrite", {"todos": todos})]
     return [_call(identity, _QUESTIONS.get(name, name), args)]
@@ -119,16 +119,16 @@ def _codex_result(payload: Record) -> list[Record]:
     """Return the result of a call; none while its process runs. A command without an exit code was not run."""
     output = payload.get("output")
     if isinstance(output, list):
-        output = "\n".join(str(_mapping(part).get("text", "")) for part in output)
+        output = "\n".join(str(as_mapping(part).get("text", "")) for part in output)
     if not isinstance(output, str):
-        output = str(_mapping(output).get("content", ""))
+        output = str(as_mapping(output).get("content", ""))
     head, has_head, body = output.partition("Output:\n")
     if re.search(_CODEX_RUNS, head):
         return []
-    inner = _mapping(_parse(output))  # of older versions, and of other tools
+    inner = as_mapping(_parse(output))  # of older versions, and of other tools
     code: object = int(found[1]) if (found := re.search(_CODEX_CODE, head)) else None
     if inner or output.startswith("Plan updated"):
-        code = _mapping(inner.get("metadata")).get("exit_code", 0)
+        code = as_mapping(inner.get("metadata")).get("exit_code", 0)
     text = inner["output"] if isinstance(inner.get("output"), str) else body if has_head else output
     return [_result(payload.get("call_id"), text, is_error=code != 0)]
 
@@ -141,7 +141,7 @@ _CODEX_CODE = r"(?m)^(?:Process exited with code|Exit code:) (-?\d{1,9})\b"
 
 
 def _from_qwen(record: Record) -> Sequence[Record]:
-    parts = [_mapping(part) for part in _list(_mapping(record.get("message")).get("parts"))]
+    parts = [as_mapping(part) for part in as_list(as_mapping(record.get("message")).get("parts"))]
     texts = [_text(part.get("text")) for part in parts if part.get("thought") is not True and "text" in part]
     match record.get("type"):
         case "user":
@@ -149,12 +149,12 @@ def _from_qwen(record: Record) -> Sequence[Record]:
             by_host = not by_user or "externalInputKind" in record or "subtype" in record
             return [_message(record, "user", texts, origin="host" if by_host else "user")]
         case "assistant":
-            calls = [_part_call(_mapping(part["functionCall"])) for part in parts if "functionCall" in part]
-            tokens = _mapping(record.get("usageMetadata")).get("totalTokenCount")
+            calls = [_part_call(as_mapping(part["functionCall"])) for part in parts if "functionCall" in part]
+            tokens = as_mapping(record.get("usageMetadata")).get("totalTokenCount")
             return [_reply(record, [*texts, *calls], tokens, record.get("uuid"))]
         case "tool_result":
-            display = _mapping(_mapping(record.get("toolCallResult")).get("resultDisplay"))
-            found = [_mapping(part["functionResponse"]) for part in parts if "functionResponse" in part]
+            display = as_mapping(as_mapping(record.get("toolCallResult")).get("resultDisplay"))
+            found = [as_mapping(part["functionResponse"]) for part in parts if "functionResponse" in part]
             return [_message(record, "user", [_part_result(each, display.get("exitCode")) for each in found])]
         case _:
             return []
@@ -166,29 +166,29 @@ def _from_qwen(record: Record) -> Sequence[Record]:
 def _from_gemini(record: Record) -> Sequence[Record]:
     """A reason of a stop hook is written like a prompt of the user, so no message is known to be the user's."""
     content = record.get("content")
-    parts = [{"text": content}] if isinstance(content, str) else map(_mapping, _list(content))
+    parts = [{"text": content}] if isinstance(content, str) else map(as_mapping, as_list(content))
     texts = [_text(part.get("text")) for part in parts]
     if record.get("type") == "user":
         return [_message(record, "user", texts, origin="unknown")]
     if record.get("type") != "gemini":
         return []
-    calls = [_mapping(call) for call in _list(record.get("toolCalls"))]
-    tokens = _mapping(record.get("tokens")).get("total")
+    calls = [as_mapping(call) for call in as_list(record.get("toolCalls"))]
+    tokens = as_mapping(record.get("tokens")).get("total")
     reply = _reply(record, [*texts, *map(_part_call, calls)], tokens, record.get("id"))
     results = [
         _part_result(
-            {**_mapping(_mapping(part).get("functionResponse")), "id": call.get("id")},
+            {**as_mapping(as_mapping(part).get("functionResponse")), "id": call.get("id")},
             0 if call.get("status") == "success" else 1,
         )
         for call in calls
-        for part in _list(call.get("result"))[:1]
+        for part in as_list(call.get("result"))[:1]
     ]
     return [reply, _message(record, "user", results)] if results else [reply]
 
 
 def _part_call(call: Record) -> Record:
     """Return the block of a call in the form of the Gemini API."""
-    name, args = str(call.get("name")), dict(_mapping(call.get("args")))
+    name, args = str(call.get("name")), dict(as_mapping(call.get("args")))
     if args.get("is_background") is True:
         args["run_in_background"] = True
     return _call(call.get("id"), TOOL_NAMES.get(name, name), args)
@@ -196,7 +196,7 @@ def _part_call(call: Record) -> Record:
 
 def _part_result(response: Record, code: object) -> Record:
     """Return the block of a result. What a tool for commands reports is at the end, after the output."""
-    answer = _mapping(response.get("response"))
+    answer = as_mapping(response.get("response"))
     text = answer.get("output", answer.get("error"))
     text = text if isinstance(text, str) else json.dumps(answer)
     reported = re.findall(_EXIT_CODE, text)
@@ -213,7 +213,7 @@ _SHELL_OUTPUT = r"(?sm)^Output: (.*?)(?=\n(?:Error: |Exit Code: |Signal: |Backgr
 
 
 def _from_copilot(record: Record) -> Sequence[Record]:
-    data = _mapping(record.get("data"))
+    data = as_mapping(record.get("data"))
     match record.get("type"):
         case "user.message":
             # A reason of a stop hook is queued, as is what the user writes meanwhile.
@@ -224,11 +224,11 @@ def _from_copilot(record: Record) -> Sequence[Record]:
         case "assistant.message":
             return [_reply(record, [_text(data.get("content"))])]
         case "session.usage_record":
-            usage = _mapping(data.get("usage"))
+            usage = as_mapping(data.get("usage"))
             tokens = sum(n for key in ("inputTokens", "outputTokens") if type(n := usage.get(key)) is int)
             return [_reply(record, [], tokens, usage.get("apiCallId"))]
         case "tool.execution_start":
-            name, args = str(data.get("toolName")), dict(_mapping(data.get("arguments")))
+            name, args = str(data.get("toolName")), dict(as_mapping(data.get("arguments")))
             for ours, theirs in (("file_path", "path"), ("subagent_type", "agent_type")):
                 if theirs in args:
                     args[ours] = args[theirs]
@@ -236,8 +236,8 @@ def _from_copilot(record: Record) -> Sequence[Record]:
                 args["run_in_background"] = True
             return [_reply(record, [_call(data.get("toolCallId"), TOOL_NAMES.get(name, name), args)])]
         case "tool.execution_complete":
-            code = _mapping(data.get("shellExecution")).get("exitCode")
-            text = str(_mapping(data.get("result")).get("content", ""))
+            code = as_mapping(data.get("shellExecution")).get("exitCode")
+            text = str(as_mapping(data.get("result")).get("content", ""))
             is_error = data.get("success") is not True or code not in (None, 0)
             output = re.sub(_COPILOT_END, "", text)
             return [_message(record, "user", [_result(data.get("toolCallId"), output, is_error=is_error)])]
@@ -297,11 +297,11 @@ def _result(identity: object, text: str, *, is_error: bool) -> Record:
     return {"type": "tool_result", "tool_use_id": identity, "content": text, "is_error": is_error}
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: object) -> list[Any]:
+def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
