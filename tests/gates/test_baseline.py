@@ -89,6 +89,21 @@ def test_tests_that_fail_as_at_the_start_count_as_run(project: Path) -> None:
     assert session.stop() == {"systemMessage": OLD_ONLY["systemMessage"].replace("command", "tests")}
 
 
+@pytest.mark.parametrize("place", ["dist/new_test", "built.d/new_test"])
+def test_what_the_session_has_built_in_an_ignored_folder_is_no_failure_of_the_start(
+    project: Path, place: str
+) -> None:
+    """As `tsc && node --test dist`: the check builds the new test before it fails."""
+    folder = place.partition("/")[0]
+    builds = f"mkdir -p {folder}; cp src/* {folder}; ! grep -h FAILED {folder}/*"
+    make_repository(project, {"src/a": "1", ".gitignore": f"{folder}\n"})
+    session = Session(project, "--", builds)
+    write(project, {"src/new_test": failing("test_new")})
+    first, second = session.stop(), session.stop()
+    assert (first["decision"], second["decision"]) == ("block", "block")
+    assert "test_new" in first["reason"]
+
+
 def test_the_project_is_as_it_was_after_the_check_of_the_start(project: Path) -> None:
     make_repository(project, {"output": failing("test_old"), "a b/c\nd.py": "1", "link": "", "run": "x"})
     (project / "link").unlink()

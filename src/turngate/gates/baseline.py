@@ -101,7 +101,9 @@ async def run_at_start(context: GateContext, command: CommandHook, needed: float
         return "it may ask git, whose state at the session's start is not known"
     from turngate.gates.session_changes import run_comparison  # noqa: PLC0415 # lazy: few runs need the start again
 
-    report = await run_comparison(context, RESTORE, tree, str(of_git))
+    began = start.get("time")
+    moment = str(int(began)) if isinstance(began, float) else ""
+    report = await run_comparison(context, RESTORE, tree, str(of_git), moment)
     lines = report.stdout.split("\n") if isinstance(report, Exited) and report.code == 0 else []
     if len(lines) <= RESTORE_FIELDS:
         return "the files of the session's start cannot be restored"

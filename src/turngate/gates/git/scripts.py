@@ -324,7 +324,7 @@ test "$1" = none || git ls-files --others --exclude-standard | sed -n '/\\/"\\{0
 )
 
 # Writes the files that differ from the tree $1 as they were into a new folder, below `old`, and the names of those that are new into `new`; and the
-# files of `.git` in the tree $2. Prints the folder, and those of the repository and of the project in it. It fails if a content is not stored.
+# files of `.git` in the tree $2. $3: when the session started, or "". Prints the folder, and those of the repository and of the project in it. It fails if a content is not stored.
 RESTORE = (
     BEGIN
     + """\
@@ -350,6 +350,13 @@ test -z "$2" || {
     mkdir "$kept/old/.git"
     for name in $(git ls-tree --name-only "$2"); do git cat-file blob "$2:$name" > "$kept/old/.git/$name"; done
 }
+# What git ignores and the session has built, such as by the check that has just failed, is left out: it belongs to the files of now.
+test -z "$3" || find . \\( -name .git -o -name node_modules -o -name .venv -o -name venv -o -name vendor \\) -prune \\
+    -o -type f -newerct "@$3" -print0 2> "$folder/output" | git check-ignore -z --stdin > "$folder/later" || true
+test ! -s "$folder/later" || xargs -0 stat --printf '%W %n\\0' -- < "$folder/later" 2> "$folder/output" | lines | while IFS= read -r line; do
+    case $line in */build/* | */dist/* | */out/* | */target/*) ;; *) test "${line%% *}" -ge "$3" 2> "$folder/output" || continue ;; esac
+    printf '%s\\n' "${line#* }"
+done | lines >> "$kept/new"
 mkdir "$kept/upper"
 printf '%s\\n' "$kept" "$top" "$prefix"
 """
