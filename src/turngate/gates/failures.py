@@ -80,10 +80,10 @@ class Output:
 
     @property
     def names(self) -> Counter[str]:
-        """What identifies the failures in two runs. If none has a name, the whole output stands for it, without times."""
+        """What identifies the failures in two runs. If none has a name, the whole output stands for it, without times and noise."""
         if self.failures:
             return Counter(each.name for each in self.failures)
-        text = "\n".join(_TIME.sub("#", line.strip()) for line in self.lines)
+        text = "\n".join(_TIME.sub("#", line.strip()) for line in _clean(self.lines))
         return Counter([f"{WHOLE_OUTPUT} {hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"])
 
     def without(self, known: Counter[str]) -> tuple[Failure, ...]:
