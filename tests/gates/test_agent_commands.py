@@ -110,6 +110,8 @@ WRITES = {
     "rm scratch.py": None,
     "echo x > .gitignore": None,
     "echo x >> settings.toml": None,
+    "sed -i 's/1.12/1.13/' go.mod": None,
+    "echo 'gem \"rake\"' >> Gemfile": None,
     "git checkout -b feature": None,
     "git switch -c feature": None,
     "git stash list": None,

@@ -291,7 +291,7 @@ def _is_well(output: str, command: str, words: str) -> bool:
 # Changes
 
 _NO_SOURCE = (
-    r"(?i)(?:^|/)(?:\.[^/.]|(?:build|dist|target|htmlcov|__pycache__|node_modules|docs?)(?:/|$)|(?:LICENSE|NOTICE|CODEOWNERS|AUTHORS)$)|"
+    r"(?i)(?:^|/)(?:\.[^/.]|(?:build|dist|target|htmlcov|__pycache__|node_modules|docs?)(?:/|$)|(?:LICENSE|NOTICE|CODEOWNERS|AUTHORS|Gemfile|Pipfile|Podfile|go\.(?:mod|sum|work))$)|"
     r"^(?:/dev/|/tmp/|\$)|"
     r"\.(?:md|mdx|markdown|rst|adoc|txt|log|out|patch|diff|json|jsonc|json5|toml|ya?ml|ini|cfg|conf|lock|env|csv|tsv|xml|svg|png|jpe?g|gif|ipynb)$"
 )
