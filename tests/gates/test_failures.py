@@ -235,6 +235,45 @@ def test_outputs_are_compared_by_names_and_without_names_as_a_whole_except_for_t
     assert (read(before).names == read(after).names) is is_same
 
 
+VERBOSE_GO = """\
+=== RUN   TestFine
+    shop_test.go:8: a note
+--- PASS: TestFine (0.00s)
+=== RUN   TestTotal
+    shop_test.go:12: got 3, want 4
+--- FAIL: TestTotal (0.00s)
+=== RUN   TestParts
+=== RUN   TestParts/first
+    shop_test.go:20: no first
+=== RUN   TestParts/second
+    shop_test.go:24: no second
+--- FAIL: TestParts (0.00s)
+    --- FAIL: TestParts/first (0.00s)
+    --- FAIL: TestParts/second (0.00s)
+FAIL
+FAIL\texample.com/shop\t0.003s
+"""
+
+
+def test_what_go_logs_before_a_failure_is_shown_with_it() -> None:
+    assert [(each.name, each.path, each.line, each.text) for each in read(VERBOSE_GO).failures] == [
+        ("TestTotal", "shop_test.go", 12, "--- FAIL: TestTotal (0.00s)\n    shop_test.go:12: got 3, want 4"),
+        ("TestParts", "", 0, "--- FAIL: TestParts (0.00s)"),
+        (
+            "TestParts/first",
+            "shop_test.go",
+            20,
+            "--- FAIL: TestParts/first (0.00s)\n    shop_test.go:20: no first",
+        ),
+        (
+            "TestParts/second",
+            "shop_test.go",
+            24,
+            "--- FAIL: TestParts/second (0.00s)\n    shop_test.go:24: no second",
+        ),
+    ]
+
+
 def test_tests_of_two_files_with_one_name_are_told_apart_in_tap() -> None:
     block = "not ok {} - works\n  ---\n  location: '/home/user/shop/{}.test.js:1:1'\n  error: '{}'\n  ...\n"
     before = read_output(block.format(1, "b", "long ago"), "", PROJECT)
