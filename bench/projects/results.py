@@ -40,7 +40,7 @@ def is_right(played: Mapping[str, Any]) -> bool:
 
 
 # How a tool is started, and options that change nothing about what it checks.
-_STARTED = r"^(?:\.venv/bin/|python3? -m |npx --no-install |uv run )+|^PATH=\S+ | -q\b| --no-fix\b| --extend-exclude=\.venv"
+_STARTED = r"^(?:\.?venv/bin/|python3? -m |npx --no-install |uv run )+|^PATH=\S+ | -q\b| --no-fix\b| --extend-exclude=\.venv"
 
 
 def differences(project: Project, row: Mapping[str, Any]) -> list[str]:

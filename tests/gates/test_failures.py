@@ -216,6 +216,7 @@ def test_ten_megabytes_of_anything_give_a_short_reason(text: str) -> None:
     [
         ("no good\ntook 12 ms\n", "no good\ntook 9.5 ms\n", True),
         ("10:01:02 no good (1.2s)\n", "11:59:00 no good (0.9s)\n", True),
+        ("no good\n", "no good\nnpm notice New major version of npm available! 10.9.3 -> 12.2.0\n", True),
         ("3 of 90 checks failed\n", "57 of 90 checks failed\n", False),
         ("3 problems\n", "3 problems\nand one more\n", False),
         ("shop.py:3: error: Bad\n", "shop.py:9: error: Bad\n", True),
@@ -228,10 +229,49 @@ def test_ten_megabytes_of_anything_give_a_short_reason(text: str) -> None:
         ("shop.js\n  3:7  error  'x'\n", "shop.js\n  3:7  error  'x'\n  9:7  error  'y'\n", False),
     ],
 )
-def test_outputs_are_compared_by_names_and_without_names_as_a_whole_except_for_times(
+def test_outputs_are_compared_by_names_and_without_names_as_a_whole_except_for_times_and_noise(
     before: str, after: str, is_same: bool
 ) -> None:
     assert (read(before).names == read(after).names) is is_same
+
+
+VERBOSE_GO = """\
+=== RUN   TestFine
+    shop_test.go:8: a note
+--- PASS: TestFine (0.00s)
+=== RUN   TestTotal
+    shop_test.go:12: got 3, want 4
+--- FAIL: TestTotal (0.00s)
+=== RUN   TestParts
+=== RUN   TestParts/first
+    shop_test.go:20: no first
+=== RUN   TestParts/second
+    shop_test.go:24: no second
+--- FAIL: TestParts (0.00s)
+    --- FAIL: TestParts/first (0.00s)
+    --- FAIL: TestParts/second (0.00s)
+FAIL
+FAIL\texample.com/shop\t0.003s
+"""
+
+
+def test_what_go_logs_before_a_failure_is_shown_with_it() -> None:
+    assert [(each.name, each.path, each.line, each.text) for each in read(VERBOSE_GO).failures] == [
+        ("TestTotal", "shop_test.go", 12, "--- FAIL: TestTotal (0.00s)\n    shop_test.go:12: got 3, want 4"),
+        ("TestParts", "", 0, "--- FAIL: TestParts (0.00s)"),
+        (
+            "TestParts/first",
+            "shop_test.go",
+            20,
+            "--- FAIL: TestParts/first (0.00s)\n    shop_test.go:20: no first",
+        ),
+        (
+            "TestParts/second",
+            "shop_test.go",
+            24,
+            "--- FAIL: TestParts/second (0.00s)\n    shop_test.go:24: no second",
+        ),
+    ]
 
 
 def test_tests_of_two_files_with_one_name_are_told_apart_in_tap() -> None:

@@ -333,6 +333,16 @@ def test_the_files_of_a_project_name_its_checks(name: str) -> None:
 
 # What CI runs, as the steps of a workflow, with the other files; and the commands.
 WITH_CI: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
+    "the tools of an environment, in a script": (
+        "      - run: scripts/check\n",
+        {
+            "pyproject.toml": "[tool.ruff.lint]\n",
+            "shop": "",
+            "scripts/check": 'PREFIX=""\nif [ -d venv ]; then\n  PREFIX="venv/bin/"\nfi\nFILES="shop"\n'
+            "${PREFIX}mypy $FILES\n${PREFIX}ruff check $FILES\n",
+        },
+        {"lint": "ruff check --no-fix shop", "types": "mypy shop"},
+    ),
     "the arguments of the tools": (
         """\
       - run: ruff format --check idna

@@ -1,6 +1,7 @@
 """Labelled conversations and trees: how often a gate blocks what is innocent, and misses what is not.
 
-`tests/data/labelled/*.jsonl`: a careful person has said for each whether to block. Half `a` was used to write the gates, half `b` was not.
+`tests/data/labelled/*.jsonl`: a careful person has said for each whether to block. Half `a` was used to write the gates, half `b` was not; `c` was
+written later, in words that the gates had not seen, and then used too.
 """
 
 import json
@@ -60,15 +61,16 @@ def judge(row: dict[str, Any], folder: Path) -> str:
     }[row["block"], is_blocked]
 
 
-@pytest.mark.parametrize("half", ["a", "b"])
+@pytest.mark.parametrize("half", ["a", "b", "c"])
 def test_evidence_is_right_about_labelled_conversations(half: str, tmp_path: Path) -> None:
     rows = cases("evidence", half)
     results = Counter(judge(row, tmp_path / str(number)) for number, row in enumerate(rows))
-    assert results == {"caught": 12, "passed": 20}
+    assert results == ({"caught": 41, "passed": 54} if half == "c" else {"caught": 12, "passed": 20})
 
 
-@pytest.mark.parametrize("half", ["a", "b"])
+@pytest.mark.parametrize("half", ["a", "b", "c"])
 def test_gates_are_right_about_labelled_situations(half: str, tmp_path: Path) -> None:
     rows = cases("situations", half)
     results = Counter(judge(row, tmp_path / str(number)) for number, row in enumerate(rows))
-    assert results == {"a": {"caught": 7, "passed": 11}, "b": {"caught": 7, "passed": 9}}[half]
+    caught, passed = {"a": (7, 11), "b": (7, 9), "c": (7, 10)}[half]
+    assert results == {"caught": caught, "passed": passed}

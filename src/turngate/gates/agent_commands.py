@@ -11,6 +11,7 @@ from os.path import basename, splitext
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.shell.parse import MAX_COMMANDS, WrittenCommand, split_list
+from turngate.core.text import strip_controls
 from turngate.gates.conversation import ToolCall
 from turngate.gates.toolchains import BY_NAME, CHECKS
 
@@ -155,9 +156,9 @@ def find_check(command: str) -> str | None:
 # Results
 
 _FAILURE = (
-    r"(?m)\b[1-9]\d* (?:failed|failing|failures?|errors?|problems?)\b|\bFAILED\b|^FAIL\b|\bFAIL:|^E {2,}|\berror(?:\[\w+\])?:|"
+    r"(?m)\b[1-9]\d* (?:failed|failing|failures?|errors?|problems?)\b|\bFAILED\b|^FAIL\b|\bFAIL:(?! +0$)|^E {2,}|\berror(?:\[\w+\]| [A-Z]+\d+)?:|"
     r"\bTraceback \(most|npm ERR!|\bexit(?:ed with)? (?:code|status)[: ]+[1-9]|\bBUILD FAIL|command not found|No such file|"
-    r"\berror TS\d|^[ \t]+\d+:\d+[ \t]+error\b|\*\*\* \[|\*\*\* No rule|\tfail\t|\tfailure\t|^X |\"severity\": ?\"?[Ee]rror"
+    r"\bFAILURES!|\b(?:[Ff]ail(?:ures|ed)|[Ee]rrors): +[1-9]|^[ \t]+\d+:\d+[ \t]+error\b|\*\*\* \[|\*\*\* No rule|\tfail\t|\tfailure\t|^X |\"severity\": ?\"?[Ee]rror"
 )
 # A summary that no other program prints,
 _SUMMARY = (
@@ -166,7 +167,7 @@ _SUMMARY = (
 )
 # and what a check prints if all is well.
 _WELL = (
-    r"(?m)^(?:ok|OK|PASS|PASSED|Passed!)\b|\btest result: ok\b|\[100%\]|\bBUILD SUCCESS|\b[Ss]uccess(?:ful|fully)?\b|\bSUCCESS\b|✓|"
+    r"(?m)^(?:ok|OK|PASS|PASSED|Passed!)\b|\btest result: ok\b|\[100%\]|\bBUILD SUCCESS|\b[Ss]uccess(?:ful|fully)?\b|\bSUCCESS\b|(?<!\b0 )\b(?i:succeeded)\b|✓|"
     r"\b[Nn]o (?:issues|problems|errors|warnings)\b|(?<!\d)0 (?:errors|issues|problems|warnings)\b|\b[Aa]ll checks passed|"
     r"^All (?:done|matched)\b|\bPassed$|\bpass\b|^\s*Finished\b|\b(?:built|compiled) in\b|\balready formatted\b|\bleft unchanged\b"
 )
@@ -185,7 +186,7 @@ def read_runs(calls: Sequence[ToolCall], own: Iterable[re.Pattern[str]] = ()) ->
 
 
 def _runs_of(number: int, call: ToolCall, own: Sequence[re.Pattern[str]]) -> Iterator[CheckRun]:
-    output = call.result or ""
+    output = strip_controls(call.result or "")
     if call.name == "Bash":
         command = call.text("command")
         steps = run_commands(command)
@@ -214,17 +215,20 @@ def succeeded(call: ToolCall, steps: Sequence[WrittenCommand], place: int, kinds
     """Return whether a check at a place of a command line succeeded: by the exit code, or if that is hidden, by the output."""
     if call.result is None or call.is_error or call.input.get("run_in_background") is True:
         return False
-    command, output = call.text("command"), call.result
+    command, output = call.text("command"), strip_controls(call.result)
     if not _hides_exit_code(command, steps, place):
         return not all(_ran_nothing(output, kind) for kind in kinds)
     if _fails(output):
         return False
     # Linters and compilers say little if all is well: then it is enough that their whole output is shown, and has no failure.
     operators, text = {step.operator for step in steps[place:-1]}, steps[place].text
+    # The line has succeeded, and so has what stands before `&&`, unless a `;` follows. A `cd` that failed is in the output.
+    earlier = {step.operator for step in steps[:place] if not step.text.startswith("cd ")}
     is_shown = (
         "tests" not in kinds
         and operators <= {"|", "|&", ";", "&&"}
-        and not any(step.operator in ("&&", "||") for step in steps[:place])
+        and "||" not in earlier
+        and ("&&" not in earlier or ";" not in operators)
         and "--exit-zero" not in text
         and ">" not in text.replace("2>&1", "")
         and all(
@@ -287,7 +291,7 @@ def _is_well(output: str, command: str, words: str) -> bool:
 # Changes
 
 _NO_SOURCE = (
-    r"(?i)(?:^|/)(?:\.[^/.]|(?:build|dist|target|htmlcov|__pycache__|node_modules|docs?)(?:/|$)|(?:LICENSE|NOTICE|CODEOWNERS|AUTHORS)$)|"
+    r"(?i)(?:^|/)(?:\.[^/.]|(?:build|dist|target|htmlcov|__pycache__|node_modules|docs?)(?:/|$)|(?:LICENSE|NOTICE|CODEOWNERS|AUTHORS|Gemfile|Pipfile|Podfile|go\.(?:mod|sum|work))$)|"
     r"^(?:/dev/|/tmp/|\$)|"
     r"\.(?:md|mdx|markdown|rst|adoc|txt|log|out|patch|diff|json|jsonc|json5|toml|ya?ml|ini|cfg|conf|lock|env|csv|tsv|xml|svg|png|jpe?g|gif|ipynb)$"
 )

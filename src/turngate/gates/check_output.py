@@ -114,7 +114,8 @@ def describe_empty_run(output: str, check: str | None) -> str | None:
 
 
 def counts_tests(text: str) -> bool:
-    return _patterns("tests")[1].search(text) is not None
+    counted = count_tests(text)
+    return _patterns("tests")[1].search(text) is not None or (counted is not None and counted.passed > 0)
 
 
 @cache

@@ -53,6 +53,8 @@ _TIME = re.compile(
     r"\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|m|min|minutes?)\b"
     r"|\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b|\b\d{4}-\d{2}-\d{2}\b|\b0x[0-9a-f]+\b"
 )
+_GO_TEST = re.compile(r"=== (?:RUN|CONT|NAME|PAUSE) +(\S*)")
+_GO_RESULT = re.compile(r"\s*--- (?:FAIL|PASS|SKIP): (\S+) ")
 _OTHER_LINE = re.compile(r"\b(line)s? \d+")  # "already defined on line 7"
 WHOLE_OUTPUT = "(an output without names of failures)"
 
@@ -80,10 +82,10 @@ class Output:
 
     @property
     def names(self) -> Counter[str]:
-        """What identifies the failures in two runs. If none has a name, the whole output stands for it, without times."""
+        """What identifies the failures in two runs. If none has a name, the whole output stands for it, without times and noise."""
         if self.failures:
             return Counter(each.name for each in self.failures)
-        text = "\n".join(_TIME.sub("#", line.strip()) for line in self.lines)
+        text = "\n".join(_TIME.sub("#", line.strip()) for line in _clean(self.lines))
         return Counter([f"{WHOLE_OUTPUT} {hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"])
 
     def without(self, known: Counter[str]) -> tuple[Failure, ...]:
@@ -101,6 +103,7 @@ def read_output(stdout: str, stderr: str, project: str = "") -> Output:
     lines, left_out = _lines(stdout, stderr)
     if project:
         lines = [line.replace(f"{project.rstrip('/')}/", "") if project in line else line for line in lines]
+    lines = _logs_below_results(lines)
     taken: set[int] = set()
     failures = _read_pytest(lines, taken)
     found = {""}
@@ -113,6 +116,27 @@ def read_output(stdout: str, stderr: str, project: str = "") -> Output:
     # One place that is reported twice, as by cargo for a library and its tests, is one failure.
     unique = dict.fromkeys(failures[:MAX_FAILURES])
     return Output(tuple(lines), left_out, tuple(unique), _find_incomplete(lines), frozenset(taken))
+
+
+def _logs_below_results(lines: list[str]) -> list[str]:
+    """Move what `go test -v` has logged of a test below the line that says that it failed, as without `-v`."""
+    if not any(line.startswith("=== RUN ") for line in lines):
+        return lines
+    ordered: list[str] = []
+    logs: dict[str, list[str]] = {}
+    test = ""
+    for line in lines:
+        if begun := _GO_TEST.match(line):
+            test = begun[1]
+            ordered.append(line)
+        elif ended := _GO_RESULT.match(line):
+            test = ""
+            ordered += (line, *logs.pop(ended[1], ()))
+        elif test:
+            logs.setdefault(test, []).append(line)
+        else:
+            ordered.append(line)
+    return ordered + [line for each in logs.values() for line in each]
 
 
 def describe_failures(

@@ -85,7 +85,7 @@ _RUNS_TASK = (
 _WRAPPER = (
     r"(?:@|-(?=\w)|\w+=\S*\s+|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run\s+(?:--?[\w-]+(?:=\S+)?\s+)*|\S*python[\d.]*\s+(?:-[A-Zbu]\S*\s+)*-m\s+|"
     r"(?:npx|bunx|pnpm\s+(?:exec|dlx)|yarn\s+(?:exec|dlx)|bundle\s+exec|xvfb-run)\s+(?:-\S+\s+)*|coverage\s+run\s+(?:-(?!m\b)\S+(?:\s+(?!-)\S+)??\s+)*-m\s+|(?:c8|nyc)\s+(?:-\S+\s+)*|cross-env\s+(?:\w+=\S*\s+)*|"
-    r"(?:pipx\s+run|uvx)\s+(?:--?[\w-]+(?:=\S+|\s+(?=\S+\s+tox))?\s+)*|\$\{?\w+\}?/?(?=\w)|\$\(\w+\)\s+|cargo-(?=clippy|fmt))+"
+    r"(?:pipx\s+run|uvx)\s+(?:--?[\w-]+(?:=\S+|\s+(?=\S+\s+tox))?\s+)*|\$\{?\w+\}?/?(?=\w)|\.?venv/bin/|\$\(\w+\)\s+|cargo-(?=clippy|fmt))+"
 )
 
 

@@ -52,7 +52,7 @@ FOREIGN_FILES = tuple(
     "fixtures __fixtures__ testdata test_data test-data __snapshots__ tests/**/{data,inputs,resources,samples}".split()
 )
 _GENERATED = re.compile(
-    r"code generated|@generated|do not edit|(?:auto-?|automatically )generated", re.IGNORECASE
+    r"code generated|@generated|do not edit|(?:(?<!TODO )auto-?|automatically )generated", re.IGNORECASE
 )
 GENERATED_LINES = 10  # of the start, in which a program says that it has written the file
 MAX_SYNTAX_CHARS = 10**6  # of a Python file that is parsed

@@ -59,8 +59,8 @@ _COMPILER = {
     "types": "check|build|test|vet|clippy",
 }
 _JVM = {
-    "tests": r"\S*?(?:test|verify|check|build)",
-    "build": r"\S*?(?:compile|package|install|verify|build|assemble|test)",
+    "tests": r"\S*?(?:[Tt]est|verify|[Cc]heck|build)",
+    "build": r"\S*?(?:compile|package|install|verify|build|assemble|[Tt]est)",
 }
 _PYTEST_FILES = "pytest.ini .pytest.ini conftest.py tests/conftest.py .venv/bin/pytest venv/bin/pytest"
 _PYTEST = PythonTool("-q", tuple(_PYTEST_FILES.split()), ("tool:pytest", "pytest"), ("testpaths",))
@@ -166,7 +166,8 @@ TOOLS: tuple[Tool, ...] = (
     *_tools("detekt credo staticcheck luacheck yamllint actionlint ansible-lint", _LINT),
     *_tools("phpstan psalm sorbet srb", _TYPES),
     *_tools("docker podman", {"build": r"(?:compose\s+)?build"}),
-    *_tools("rustc cmake ninja gcc g++ clang clang++ javac xcodebuild", _BUILD),
+    *_tools("rustc cmake ninja gcc g++ clang clang++ javac", _BUILD),
+    *_tools("xcodebuild", {"tests": "test", **_BUILD}),
 )
 BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
 
@@ -437,6 +438,7 @@ TEST_COUNTS = (
     CountLine(
         tools="vitest", passed=r"^[ \t]*Tests  .*?\b(\d+) passed", skipped=r"^[ \t]*Tests  .*?\b(\d+) skipped"
     ),
+    CountLine(tools="automake", passed=r"^# PASS: +(\d+)", skipped=r"^# SKIP: +(\d+)"),
     CountLine(tools="uvu", passed=r"^ {2}Passed: +(\d+)$", skipped=r"^ {2}Skipped: +(\d+)$"),
     CountLine(tools="mocha", passed=r"^[ \t]*(\d+) passing\b", skipped=r"^[ \t]*(\d+) pending\b"),
     CountLine(tools="node, TAP", passed=r"^[#ℹ] pass (\d+)", skipped=r"^[#ℹ] (?:skipped|todo) (\d+)"),
@@ -754,7 +756,7 @@ _LOOKS = ("lint", "format")
 EMPTY_RUNS = (
     EmptyRun(
         "most",
-        r"\bno tests? (?:ran|found|collected|files? found|executed|to run|were found|were executed)\b|^0 (?:tests|specs|examples|runs)(?:,|$)",
+        r"\bno tests? (?:ran|found|collected|files? found|executed|to run|were found|were executed|specified|configured|yet)\b|^0 (?:tests|specs|examples|runs)(?:,|$)",
         r"\b[1-9]\d* (?:tests? |specs? |examples? )?(?:pass|passed|passing|passes|succeeded|ok|x?fail|x?failed|failing|xpassed)\b"
         r"|^[ \t]*[1-9]\d* (?:tests?|examples?|runs?|assertions?|doctests?|properties), ",
     ),
@@ -790,6 +792,7 @@ EMPTY_RUNS = (
         r"^> Task \S*:(?:\w+T|t)est NO-SOURCE",
         r"^> Task \S*:(?:\w+T|t)est(?: UP-TO-DATE| FROM-CACHE)?$",
     ),
+    EmptyRun("automake", r"^# TOTAL: +0$"),
     EmptyRun("swift, xcodebuild", r"\bExecuted 0 tests\b", r"\bExecuted [1-9]"),
     EmptyRun("dart, flutter", r"\bNo tests ran\b", r"\+[1-9][\d ~-]*: All tests passed"),
     EmptyRun("prove", r"^Result: NOTESTS", r"\bTests=[1-9]"),

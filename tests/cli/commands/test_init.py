@@ -517,7 +517,8 @@ def test_gates_are_added_by_their_names(init: Init, package: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "globs"),
     [
-        (["tests/a.py", "testing/a.py", "test.py"], ["tests/**", "testing/**"]),
+        (["tests/a.py", "testing/a.py", "test.py"], ["tests/**", "testing/**", "test.py"]),
+        (["tests/data.json", "tests.c"], ["tests/**", "tests.c"]),
         (["test.py", "tests.toml", "pyproject.toml"], ["test.py", "tests.toml"]),
         (["pyproject.toml", "shop/tests/test_a.py"], ["**/test_*.py", "**/*_test.py"]),
         (["package.json", "test.js"], ["test.js", "**/*.test.*", "**/*.spec.*"]),

@@ -56,6 +56,12 @@ CASES = (
         ends(talk().runs("make test", "make: 'test' is up to date."), "All tests pass."),
         unbacked("You say \"All tests pass\", but `make test` checked nothing: make: 'test' is up to date."),
     ),
+    GateCase(
+        "a claim whose check has run nothing, although it has compiled the edit",
+        WORDS,
+        ends(edit().runs("go test ./...", "?   \tx/a\t[no test files]"), "All tests pass."),
+        unbacked('You say "All tests pass", but `go test ./...` checked nothing: [no test files]'),
+    ),
     GateCase("only a document was edited", WORDS, ends(talk().edits("/p/README.md")), {}),
     GateCase("only settings were edited", WORDS, ends(talk().edits("/p/.claude/settings.json")), {}),
     GateCase(

@@ -34,15 +34,17 @@ async def check_evidence(context: GateContext) -> Decision:
     event, answer = context.event, last_answer(context.event)
     calls = await run_in_thread(read_calls, event)
     edits = read_edits(calls, event.cwd)
+    runs = read_runs(calls, own)
     if not edits:
-        return _deny_empty_run(answer, read_runs(calls, own))
+        empty = _empty_run(answer, runs)
+        return Block(f"{empty}\n{RUN_ONE}") if empty else Allow()
     if not says_done(answer) and (prompt := find_prompt(event)):
         recent = await run_in_thread(read_calls, event, prompt.offset)
         if edits[-1].place[0] < len(calls) - len(recent):
             return Allow()
-    runs = read_runs(calls, own)
     later = [run for run in runs if run.place >= edits[-1].place]
-    problems = [problem] if (problem := _problem(later, runs, edits[-1])) else []
+    problem = _problem(later, runs, edits[-1]) or _empty_run(answer, later)
+    problems = [problem] if problem else []
     if context.options["claims"]:
         found = [*find_claims(answer)]
         problems += [
@@ -58,13 +60,13 @@ async def check_evidence(context: GateContext) -> Decision:
     return Block("\n".join([*problems, RUN_ONE]))
 
 
-def _deny_empty_run(answer: str, runs: Sequence[CheckRun]) -> Allow | Block:
-    """Block an answer that names a check as passed whose last run has checked nothing; nothing else counts without an edit."""
+def _empty_run(answer: str, runs: Sequence[CheckRun]) -> str | None:
+    """Return which check the answer says has passed, although its last run has checked nothing."""
     for claim in find_claims(answer):
         own = [run for run in runs if claim.kind in run.kinds]
         if own and (words := describe_empty_run(own[-1].output, claim.kind)):
-            return Block(f'You say "{claim.text}", but {_show(own[-1])} checked nothing: {words}\n{RUN_ONE}')
-    return Allow()
+            return f'You say "{claim.text}", but {_show(own[-1])} checked nothing: {words}'
+    return None
 
 
 def _problem(later: Sequence[CheckRun], runs: Sequence[CheckRun], edit: Edit) -> str | None:

@@ -36,22 +36,29 @@ from turngate.gates.source_text import (
 _MARKER = re.compile(
     r"^\W*(?P<first>TODO|XXX|HACK)\b(?![.-]\w)|\b(?P<named>TODO|XXX|HACK|(?:todo|fixme|hack)(?=\s?:))\s?[:：(]|\b(?P<any>FIXME)\b"
 )
+_DOCSTRING_MARKER = re.compile(r"\W*(?:TODO|FIXME):")
 _THING = r"(?:code|logic|implementation|methods?|functions?|version|body|file|class|routes?|handlers?|imports?|component)"
 _FALSE = r"(?:mock(?:ed)?|fake|dummy|stub(?:bed)?|hard-?cod\w*|simulated?)"
 # What models write where the work should be.
 _WORDS = re.compile(
     r"\bin (?:a |an |the )?(?:real|actual|full|complete|proper)(?:[- ]world)? (?:implementation|app|application|system|project|scenario|version)\b"
     r"|\bin (?:a )?(?:real|production)\b[^.]{0,40}\b(?:would|you'd|we'd)\b"
+    r"|\ba (?:real|full|proper|production)(?:[- ]\w+)? (?:implementation|version) (?:would|should|could)\b(?! be\b)"
     r"|^\W*(?:a |just a |simple )?placeholder\W*$|\bplaceholder (?:implementation|logic|code|for now|until|values?|data|function|method|response|result)\b"
-    rf"|\bfor now\b.*\b(?:{_FALSE}|simpl\w+|placeholder|(?:just |always )?return\w*|no-op|do(?:es)? nothing)\b"
-    rf"|\b(?:{_FALSE}|simpl\w+|placeholder|return\w*|no-op|nothing)\b.*\bfor now\b"
-    rf"|\b{_FALSE} (?:data|response|results?|values?)\b.*\b(?:until|later|once|when|replace)|\b{_FALSE} implementation\b|\breturn(?:s|ing)? (?:a |some |the )?{_FALSE}\b"
+    rf"|\bfor now\b(?!\().*\b(?:{_FALSE}|simpl\w+|placeholder|(?:just |always )?return\w*|no-op|do(?:es)? nothing)\b"
+    rf"|\b(?:{_FALSE}|simpl\w+|placeholder|return\w*|no-op|nothing)\b.*\bfor now\b(?!\()"
+    rf"|\b{_FALSE} (?:data|response|results?|values?)\b.*\b(?:until|later|once|when|replace|should|would)|\b{_FALSE} implementation\b|\breturn(?:s|ing)? (?:a |some |the )?{_FALSE}\b"
     rf"|^\W*(?:stub|{_FALSE} (?:data|values?|response))\W*$|\bwhere the (?:actual|real) [\w ]{{1,40}} (?:would|should|will) (?:go|be|happen)\b"
     r"|\bsimulat(?:e|es|ing) (?:sending|an? |the |some )?(?:an? )?(?:e-?mails?|api|network|async|server|http|database|request|response|processing|delay|call)\b"
     r"|\bsimplified (?:version|implementation|approach|logic|check|parsing|parser|handling|calculation)\b|\bsimplified for\b"
-    rf"|\brest of (?:the |your )?(?:\w+ ){{1,2}}(?:remains?|stays?|unchanged|here|goes here|omitted|is the same)\b|\.\.\. ?(?:existing|rest|remaining|other)\b|\b(?:existing|remaining|previous|other) {_THING} ?(?:\.\.\.|here|remains?|stays?|unchanged|goes)"
-    rf"|\b(?:your|actual|real) (?:\w+ )?{_THING} (?:goes |would go |will go )?here\b|\b(?:add|insert|put|write) (?:your |the |actual )?{_THING} here\b"
+    rf"|\brest of (?:the |your )?(?:\w+ ){{1,2}}(?:remains?|stays?|unchanged|here|goes here|omitted|is the same)\b|(?:\.\.\.|…) ?(?:existing|rest|remaining|other|same as)\b|^\W*(?:\.\.\.|…) ?(?:\w+ ){{1,3}}(?:rest|remaining|others?)\b|\b(?:existing|remaining|previous|other) {_THING} ?(?:\.\.\.|here|remains?|stays?|unchanged|goes)"
+    rf"|\b(?:your|actual|real) (?:\w+ )?{_THING} (?:goes |would go |will go )?here\b|\b(?:code|logic|implementation|body) (?:goes|would go|will go|comes) here\W*$|^\W*implement (?:me|this|it)\b|\bomitted for (?:brevity|clarity|simplicity|now)\b|\b(?:add|insert|put|write) (?:your |the |actual )?{_THING} here\b"
+    r"|\b(?:add|insert|put|write|fill in|place) (?:\w+ ){0,3}(?:code|logic|implementation|body) here\b"
     r"|\b(?:to be|will be|needs? to be) implemented\b(?! (?:by|in)\b)|\bimplement(?:ed)? (?:this |it |that |me )?(?:later|soon|properly|in the future)\b|\btemporary (?:stub|hack|implementation)\b"
+    r"|\b(?:logic|implementation|code|handling|integration|support) (?:will|to|should|can) be (?:added|filled in|completed|wired up) (?:later|soon|in (?:a|the) (?:later|future|next))\b"
+    r"|\bnot (?:wired|hooked) up yet\b|\bnot integrated yet\b|\bleft as an exercise\b|\bneeds? an? (?:actual|real|proper) (?:implementation|logic)\b"
+    r"|\bwould (?:normally|typically|usually|actually|eventually|ideally) (?:call|fetch|query|come from|be (?:fetched|loaded|sent)|make an?)\b"
+    rf"|\b(?:{_FALSE}|pretend\w*)\b[^.]{{0,60}}\buntil\b[^.]{{0,40}}\b(?:is|are|exists?|lands?|ready|available|done|works?)\b"
     r"|^\W*(?:not|un)(?: yet| fully)? ?implemented\b(?! (?:by|in|on|for)\b)|\bnot implemented yet\b|\bnot yet implemented\b(?! (?:by|in|on)\b)|\bcoming soon\b"
     r"|nicht implementiert|platzhalter|sp(?:ä|ae)ter implementier|non (?:ancora )?implementat|da implementare|pas (?:encore )?implémenté|à implémenter"
     r"|(?:sin|por|pendiente de) implementar|no implementad|não implementad|a implementar|не реализован|заглушк|реализовать позже"
@@ -63,7 +70,9 @@ _NOT_IMPLEMENTED = re.compile(
 )
 _KOTLIN_TODO = re.compile(r"(?<![\w.])TODO\(")
 # In the text of an error, or what a user reads.
-_RAISES = re.compile(r"\b(?:throw|raise|panic|fatalError|errors\.New|fmt\.Errorf|reject)\b")
+_RAISES = re.compile(
+    r"\b(?:throw|raise|panic|fatalError|preconditionFailure|assertionFailure|die|croak|bail|errors\.New|fmt\.Errorf|reject)\b"
+)
 _NOT_IMPLEMENTED_TEXT = re.compile(
     r"""["'`][^"'`]*(?:\bnot (?:yet )?implemented|\bunimplemented|\bTODO\b)""", re.IGNORECASE
 )
@@ -246,7 +255,8 @@ def _python_stubs(
             if not is_choice and not _HTTP.search(message):
                 yield place, {place}, "not implemented"
         for place in _docstring_places(function) if not _is_make_believe(path) else ():
-            if (words := _WORDS.search(source.text[place])) and "implement" in words[0].lower():
+            words = _WORDS.search(source.text[place])
+            if (words and "implement" in words[0].lower()) or _DOCSTRING_MARKER.match(source.text[place]):
                 yield place, {place}, "words of a stub"
 
 

@@ -295,7 +295,7 @@ def _guess_options(name: str, place: Place) -> dict[str, Any]:
     names = place.files.names
     if name == "untouched":
         places = [f"{folder}/**" for folder in _TEST_FOLDERS if folder in names]
-        places = places or [name for name in sorted(names) if re.fullmatch(r"tests?\.\w+", name)]
+        places += [name for name in sorted(names) if re.fullmatch(r"tests?\.\w+", name)]
         globs = places + [glob for sign, globs in _TEST_FILES.items() if sign in names for glob in globs]
         if not globs and {"pyproject.toml", "setup.py", "setup.cfg"} & names:
             globs = ["**/test_*.py", "**/*_test.py"]
