@@ -70,7 +70,7 @@ def exists(name: str) -> bool:
         case "$":
             return name == ARGUMENTS or name[1:] in variables()
         case "/":
-            chat = ROOT / "src" / "turngate" / "cli" / "commands" / "run" / "chat" / "chat.py"
+            chat = ROOT / "src" / "turngate" / "cli" / "commands" / "run" / "chat.py"
             return f'case "{name}"' in chat.read_text()
         case '"':
             return name.strip('"') in keys()

@@ -245,7 +245,10 @@ class _Finder:
         return None if any(is_inside(path, folder) for folder in _SYSTEM) else path
 
     def _is_data(self, name: str, words: Words, number: int) -> bool:
-        is_plain = "/" not in name and not os.path.splitext(name)[1]  # `flock FILE` makes one
+        is_program = number == 0 and "/" in words[0]  # `./tool`
+        is_plain = (
+            "/" not in name and not os.path.splitext(name)[1] and not is_program
+        )  # `flock FILE` makes one
         is_document = (is_plain or has_suffix(name, DOCUMENTS)) and not name.startswith(HOOK_FOLDERS)
         if not is_document and not has_suffix(name, WRITTEN):
             return False
