@@ -13,6 +13,7 @@ from turngate.trust.covered_files import ALL, MENTIONED, CoveredFiles
 
 FILES = {
     **dict.fromkeys(("main.js", "main.php", "main.rb", "main.c", "a.tgz", "b.zip"), ""),
+    **dict.fromkeys(("latest.sql", "latest.go", "latest.R", "check.go"), ""),
     "hooks/check.sh": "",
     "scripts/run.py": "",
     "tools/package/check.py": "",
@@ -69,6 +70,14 @@ ROWS = [
     Row("node dist/cli.js", [], {}, ("dist/cli.js (code of the project, by its name)",)),
     Row("jq -e .ok data.json", [], {}),
     Row(
+        "sqlite3 :memory: < latest.sql; go run latest.go",
+        [],
+        {},
+        ("latest.sql (data, by its name)", "latest.go (data, by its name)"),
+    ),
+    Row("go run check.go", ["check.go"], {}, ("what check.go runs of the project's root folder",)),
+    Row("Rscript latest.R", ["latest.R"], {}, ("what latest.R runs of the project's root folder",)),
+    Row(
         "python3 -c \"import json; json.load(open('data.json'))\"", [], {}, ("data.json (data, by its name)",)
     ),
     Row("node -e \"require('./main.js')\"", [], {}, ("main.js (code of the project, by its name)",)),
@@ -112,7 +121,16 @@ def find(project: Path, command: CommandHook, *, explains: bool = True) -> Comma
 @pytest.fixture
 def filled(project: Path) -> Path:
     write(project, FILES)
-    for name in ("data.json", "setup.cfg", "Makefile", "a.tgz", "b.zip", "main.js"):
+    for name in (
+        "data.json",
+        "setup.cfg",
+        "Makefile",
+        "a.tgz",
+        "b.zip",
+        "main.js",
+        "latest.sql",
+        "latest.go",
+    ):
         (project / name).chmod(0o644)
     return project
 

@@ -18,18 +18,18 @@ from turngate.trust.covered_files import ALL, MENTIONED, NO_FILES, CoveredFiles,
 from turngate.trust.file_kinds import (
     BUILT,
     CODE,
-    DOCUMENTS,
+    COMPILED,
     HOOK_FOLDERS,
     INSTALLED,
     MARKS_OF_CODE,
     MODULES,
-    WRITTEN,
     has_suffix,
     is_check,
     is_of_code,
     is_of_hooks,
     is_of_scripts,
     is_test,
+    may_be_check,
 )
 
 UNKNOWN = "\0"  # in a word: what only a run of the command knows
@@ -163,7 +163,7 @@ class _Finder:
             name = piece
             if start := re.search(_PATTERN, piece):
                 folder, slash, _ = piece[: start.start()].rpartition("/")
-                if slash and not has_suffix(piece, DOCUMENTS):
+                if slash and (has_suffix(piece, CODE) or not os.path.splitext(piece)[1]):
                     yield from ((path, True) for path in self._existing(folder))
                 elif has_suffix(piece, CODE):  # in one of those that other words name
                     yield from ((path, True) for path in self._folders[1:])
@@ -179,7 +179,7 @@ class _Finder:
         if name.startswith(("/", "~/")) and self._all.mode(path := self._join("/", name)):
             yield path
             return
-        is_script = has_suffix(name, CODE) or ("/" in name and not has_suffix(name, DOCUMENTS | WRITTEN))
+        is_script = has_suffix(name, CODE) or ("/" in name and not os.path.splitext(name)[1])
         for folder in (*self._folders, *(() if "/" in name else self._path_folders)):
             path = self._join(folder, name.lstrip("/"))
             if self._all.mode(path):
@@ -246,15 +246,11 @@ class _Finder:
 
     def _is_data(self, name: str, words: Words, number: int) -> bool:
         is_program = number == 0 and "/" in words[0]  # `./tool`
-        is_plain = (
-            "/" not in name and not os.path.splitext(name)[1] and not is_program
-        )  # `flock FILE` makes one
-        is_document = (is_plain or has_suffix(name, DOCUMENTS)) and not name.startswith(HOOK_FOLDERS)
-        if not is_document and not has_suffix(name, WRITTEN):
-            return False
-        if names_configuration(words, number) or is_interpreted(words, number):
-            return False
-        return not self._all.can_run(name, self._all.mode(self._all.path_of(name)))
+        is_run = is_interpreted(words, number) and not has_suffix(name, COMPILED)
+        is_run = is_run or is_program or names_configuration(words, number)
+        return not (
+            is_run or may_be_check(name) or self._all.can_run(name, self._all.mode(self._all.path_of(name)))
+        )
 
     @staticmethod
     def _is_own_code(name: str, which: str | None, *, is_run: bool = False) -> bool:
@@ -294,7 +290,7 @@ _FORMS = (str.maketrans("'\"<>", "    "), str.maketrans("<>", "  ", "'\"\\"))
 _BETWEEN_PIECES = r"[=:,@]"
 _OUTPUT_OPTION = r"-o|--out(?:put)?(?:-?file)?"
 _CONFIG_OPTION = r"-c|-p|--?[\w-]*(?:conf|rc|project)[\w-]*"
-_INTERPRETER = r"\.|source|eval|\w*sh|python[\d.]*|pypy3?|node|bun|deno|tsx|ts-node|ruby|perl|php|lua|[gm]?awk|g?make|uv|run"
+_INTERPRETER = r"\.|source|eval|\w*sh|python[\d.]*|pypy3?|node|bun|deno|tsx|ts-node|ruby|perl|php|lua|[gm]?awk|uv|run|Rscript|julia|tclsh|elixir|pwsh|expect|bats"
 # What stands before the program that is meant; the second ones may be it.
 _BEFORE_PROGRAM = (
     r"\w+=.*|-.*|\d+[smhd]?|[!{]|if|elif|else|while|until|then|do|env|g?timeout|nice|nohup|exec|command|time|stdbuf"

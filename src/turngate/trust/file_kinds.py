@@ -28,8 +28,10 @@ OF_PYTHON = frozenset([".py", ".pyc", ".so"])
 OF_NODE = frozenset(".js .mjs .cjs .jsx .ts .mts .cts .tsx .node .json".split())
 MODULES = OF_PYTHON | OF_NODE - {".json"}
 CODE = MODULES | frozenset(".sh .bash .zsh .fish .rb .pl .pm .php .lua .awk .sed .jq .mk .wasm".split())
+COMPILED = frozenset(".go .rs .c .cc .cpp .h .hpp .java .kt .swift .cs .dart .zig".split())
 _LANGUAGES = MODULES | frozenset([".rb", ".php", ".pl", ".lua"])
 _CHECK = r"check|verif|valid|lint|test|gate|guard|hook|stop|audit|polic|review|quality|ensure|assert"
+_NO_CHECK = r"(?:la|con|at|pro|fas|grea)tests?|gateway|\w*(?:ggre|vi|dele|iti|opa|sti)gate|checkout|checkbox|stopwatch|hooked"
 # What hooks write beside themselves, and what only people read.
 WRITTEN = frozenset(".log .jsonl .ndjson .out .err .pid .lock .tmp .db .sqlite .sqlite3".split())
 _WRITTEN_FILE = (
@@ -37,17 +39,14 @@ _WRITTEN_FILE = (
     r"|(?:[^.]*[_-])?(?:logs?|reports?|outputs?|metrics?)(?:[_-][^.]*)?\.(?:json|txt|csv|xml|html)"
     r"|\.(?!env|.*rc$)[^.]*|(?:readme|license|changelog)(?:\.\w+)?"
 )
+# Never a script, whatever the name says.
+_DATA = WRITTEN | frozenset(
+    ".md .markdown .rst .txt .json .yaml .yml .toml .ini .cfg .conf .csv .tsv .xml .html".split()
+)
 _BACKUP = r".*(?:~|\.(?:orig|rej|bak|swp))"  # of an editor or a merge
 _TEST = r"(?:tests?|spec)|test_.+|.+[._-](?:test|spec)"  # the name of a test, without its suffix
 _WRITTEN_FOLDER = r"\.?(?:logs?|state|cache|tmp|temp|archive|sessions|reports|outputs?)|\.\w+_cache"
 _RECORDS = frozenset([".json", ".jsonl", ".md", ".txt"])  # of which hooks write many
-# Data for most programs, wherever a word names it.
-DOCUMENTS = frozenset(
-    (
-        ".md .markdown .rst .txt .json .yaml .yml .toml .ini .cfg .conf .csv .tsv .xml .html .css .pdf .png .jpg .jpeg .gif .svg "
-        ".tar .tgz .gz .bz2 .xz .zst .zip .7z .whl .bin .o .dump .pem .crt"
-    ).split()
-)
 
 
 def has_suffix(name: str, suffixes: Container[str]) -> bool:
@@ -95,8 +94,21 @@ def is_check(name: str) -> bool:
     One with the name of a module of Python would be run instead of that.
     """
     first, file = name.split("/", maxsplit=1)[0], os.path.basename(name).lower()
-    is_named = re.search(_CHECK, file) is not None or os.path.splitext(first)[0] in sys.stdlib_module_names
+    is_named = names_check(file) or os.path.splitext(first)[0] in sys.stdlib_module_names
     return is_named or not has_suffix(name, _LANGUAGES)
+
+
+def names_check(file: str) -> bool:
+    """Return whether the name of a file has a word of a check, such as `verify` or `lint`."""
+    return re.search(_CHECK, re.sub(_NO_CHECK, "", file)) is not None
+
+
+def may_be_check(name: str) -> bool:
+    """Return whether the name of a file, or of its folder, says that it can be a script or a check, and not only data."""
+    file = os.path.basename(name).lower()
+    is_script = has_suffix(file, CODE) or name.startswith(HOOK_FOLDERS)
+    is_named = names_check(file) and not has_suffix(file, _DATA)
+    return is_script or is_named or (is_of_scripts(os.path.dirname(name)) and not has_suffix(file, _DATA))
 
 
 def is_of_scripts(folder: str) -> bool:

@@ -306,6 +306,18 @@ CASES = [
         blocked("tests/test_a.py was renamed to a.py"),
     ),
     GateCase(
+        "no weakening: failed, renamed so that no test runner finds it",
+        WEAK,
+        changed({}, runs_git("mv", "tests/test_a.py", "tests/test_a.py.disabled")),
+        blocked("tests/test_a.py was renamed to tests/test_a.py.disabled"),
+    ),
+    GateCase(
+        "no weakening: passed, renamed to another test",
+        WEAK,
+        changed({}, runs_git("mv", "tests/test_a.py", "tests/a_test.py")),
+        {},
+    ),
+    GateCase(
         "no weakening: failed, CI no longer runs the tests",
         WEAK,
         changed({".github/ci.yml": "run: true\n"}),

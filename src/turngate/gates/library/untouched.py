@@ -1,5 +1,7 @@
 """The gate `untouched`: protected files, such as tests, are unchanged since the session's start."""
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 
 from turngate.core.globs import matches_globs
@@ -22,6 +24,7 @@ from turngate.gates.source_text import language_of
 DATA_FILES = ("__snapshots__", "*.snap", "*.ambr", "snapshots", "data", "fixtures", "testdata")
 ADVICE = "Restore them, and complete the task without changing them."
 MAX_PATHSPECS = 500
+_TEST_NAME = r"test_.*|tests?|.*[._-](?:test|spec)s?|.*(?:Tests?|Spec)"  # without its suffix
 OF_SUBMODULE = "160000"  # its mode
 NO_LINES = "the project has no git repository, so the lines of changed files are not known"
 TOO_LONG = "the changes of the protected files are too long to be compared"
@@ -80,13 +83,22 @@ def _must_stay(context: GateContext, change: Change) -> bool:
         case "added":
             return bool(context.options["added"])
         case "renamed" if matches_globs(globs, change.old_path or ""):
-            return not matches_globs(globs, change.path)
+            return not matches_globs(globs, change.path) or _hides_test(change)
         case "renamed":  # into the protected folder
             return bool(context.options["added"])
         case "deleted":
             return language_of(change.path) in (None, "shell") and not matches_globs(DATA_FILES, change.path)
         case _:
             return False
+
+
+def _hides_test(change: Change) -> bool:
+    """Return whether a file was a test by its name, and is none by its new one, so that no test runner finds it."""
+    (old, suffix), (new, new_suffix) = (
+        os.path.splitext(os.path.basename(path)) for path in (change.old_path or "", change.path)
+    )
+    was_test = re.fullmatch(_TEST_NAME, old) is not None and language_of(change.old_path or "") is not None
+    return was_test and (suffix != new_suffix or not re.fullmatch(_TEST_NAME, new))
 
 
 async def _read_patches(
