@@ -104,6 +104,22 @@ def test_what_the_session_has_built_in_an_ignored_folder_is_no_failure_of_the_st
     assert "test_new" in first["reason"]
 
 
+@pytest.mark.parametrize("name", ["uv.lock", "web/package-lock.json", "Cargo.lock", "requirements-dev.txt"])
+def test_with_other_packages_than_at_the_start_it_is_not_known_what_failed_then(
+    project: Path, name: str
+) -> None:
+    session = begin(project, failing("test_old"), **{name: "lib 1\n"})
+    write(project, {name: "lib 2\n"})
+    why = f"the installed packages may have changed since then, because {name} has."
+    assert why in session.stop()["reason"]
+
+
+def test_a_file_whose_name_is_like_that_of_a_lock_file_is_none(project: Path) -> None:
+    session = begin(project, failing("test_old"), **{"clock.yaml": "", "block.json": "1\n"})
+    write(project, {"clock.yaml": "1\n", "block.json": "2\n"})
+    assert session.stop() == OLD_ONLY
+
+
 def test_the_project_is_as_it_was_after_the_check_of_the_start(project: Path) -> None:
     make_repository(project, {"output": failing("test_old"), "a b/c\nd.py": "1", "link": "", "run": "x"})
     (project / "link").unlink()

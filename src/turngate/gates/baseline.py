@@ -19,7 +19,7 @@ from turngate.gates.stored_state import read_json, state_path, write_file
 from turngate.gates.tree_state import tree_before, tree_state
 
 MAX_TREES = 8  # whose results are kept for a command
-RESTORE_FIELDS = 3
+RESTORE_FIELDS = 4
 # A run that did not end gets another try on the same files only with more time than before by this: the same limit is never quite the same.
 MORE_TIME_S, MORE_TIME_SHARE = 1.0, 0.05
 
@@ -108,6 +108,9 @@ async def run_at_start(context: GateContext, command: CommandHook, needed: float
     if len(lines) <= RESTORE_FIELDS:
         return "the files of the session's start cannot be restored"
     words = ("/bin/sh", "-c", command.command) if command.args is None else (command.command, *command.args)
-    script = ("-c", OVERLAY, "turngate", *lines[:RESTORE_FIELDS], *words)
+    *folders, locked = lines[:RESTORE_FIELDS]
+    script = ("-c", OVERLAY, "turngate", *folders, *words)
     done = await context.commands.run(replace(command, command="/bin/sh", args=script))
+    if locked and not (isinstance(done, Exited) and done.code == 0):
+        return f"the installed packages may have changed since then, because {locked} has"
     return NO_OVERLAY.removeprefix("turngate: ") if NO_OVERLAY in done.stderr else done

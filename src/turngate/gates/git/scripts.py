@@ -324,7 +324,7 @@ test "$1" = none || git ls-files --others --exclude-standard | sed -n '/\\/"\\{0
 )
 
 # Writes the files that differ from the tree $1 as they were into a new folder, below `old`, and the names of those that are new into `new`; and the
-# files of `.git` in the tree $2. $3: when the session started, or "". Prints the folder, and those of the repository and of the project in it. It fails if a content is not stored.
+# files of `.git` in the tree $2. $3: when the session started, or "". Prints the folder, those of the repository and of the project in it, and a lock file that differs. It fails if a content is not stored.
 RESTORE = (
     BEGIN
     + """\
@@ -358,7 +358,9 @@ test ! -s "$folder/later" || xargs -0 stat --printf '%W %n\\0' -- < "$folder/lat
     printf '%s\\n' "${line#* }"
 done | lines >> "$kept/new"
 mkdir "$kept/upper"
-printf '%s\\n' "$kept" "$top" "$prefix"
+locked=$(lines < "$folder/changes" |
+    grep -E '(^|/)([A-Za-z-]*\\.lockb?|(package|pnpm)-lock\\.(json|yaml)|npm-shrinkwrap\\.json|go\\.sum|requirements[^/]*\\.txt)$' | head -n 1)
+printf '%s\\n' "$kept" "$top" "$prefix" "$locked"
 """
 )
 
