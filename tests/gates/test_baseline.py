@@ -115,8 +115,8 @@ def test_with_other_packages_than_at_the_start_it_is_not_known_what_failed_then(
 
 
 def test_a_file_whose_name_is_like_that_of_a_lock_file_is_none(project: Path) -> None:
-    session = begin(project, failing("test_old"), **{"clock.yaml": "", "block.json": "1\n"})
-    write(project, {"clock.yaml": "1\n", "block.json": "2\n"})
+    session = begin(project, failing("test_old"), **{"src/clock.py": "", "src/flock.c": "1\n"})
+    write(project, {"src/clock.py": "1\n", "src/flock.c": "2\n"})
     assert session.stop() == OLD_ONLY
 
 
