@@ -37,7 +37,7 @@ from turngate.subagents.recorded_gates import (
     recorded_gates,
     why_left,
 )
-from turngate.subagents.registry import AbandonedRuns, Registry
+from turngate.subagents.registry import Registry
 from turngate.subagents.registry.owners import new_owner_id
 from turngate.subagents.registry.sqlite_store import POLL_S
 
@@ -162,8 +162,10 @@ def test_a_session_that_is_open_reports_a_subagent_that_it_leaves_once(project: 
             manager = scene.session._agent.subagents
             assert await (await scene.supervisor()).recover() == []
             # Nothing here that this session could do.
-            assert not AbandonedRuns(manager.state).exist(manager.host.world.location, manager.left)
             registry = Registry(str(state))
+            project_there = manager.host.world.location
+            assert registry.dead_owners("-", project_there) != []
+            assert registry.dead_owners("-", project_there, manager.left) == []
             registry.kill("r", "killed")
             registry.close()
             await scene.until("done")

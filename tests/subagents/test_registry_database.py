@@ -83,12 +83,14 @@ def sentence(path: Path) -> str:
 def test_a_lock_that_is_held_for_ever_ends_in_a_sentence(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(database, "LOCK_NOTICE_S", 0.1)
     monkeypatch.setattr(database, "LOCK_TIMEOUT_S", 0.5)
     waits: list[str] = []
     with held(state / "registry.db.lock"), pytest.raises(RegistryError) as raised:
         Registry(str(state), on_wait=waits.append)
     path = state / "registry.db"
-    assert (str(raised.value), waits) == (sentence(path).replace("10 s", "0.5 s"), [])
+    waiting = f"waiting for the registry: another process holds {path}.lock"
+    assert (str(raised.value), waits) == (sentence(path).replace("10 s", "0.5 s"), [waiting])
 
 
 def test_a_wait_for_the_lock_is_reported_once_and_ends_when_the_lock_is_free(state: Path) -> None:
@@ -219,7 +221,6 @@ def test_a_registry_of_a_later_version_is_refused_and_left_as_it_is(state: Path,
         Registry(str(state))
     assert (str(raised.value), path.read_bytes() == before) == (why, True)
     assert turngate("runs") == (64, "", f"turngate: {why}\n")
-    assert database.owners_with_open_runs(str(state), "/project") == []
 
 
 def test_a_registry_without_a_version_is_migrated(state: Path) -> None:

@@ -15,7 +15,7 @@ class RunsElsewhere:
         self._session_id = session_id
         self._listeners, self._notice = listeners, notice
         self._runs: dict[str, SubagentRun] = {}  # by chain
-        self._places: dict[str, str | None] = {}  # of their owners
+        self._places: dict[str, str] = {}  # of their owners
         self._reported: set[str] = set()  # chains that the user knows of
         self._updated = asyncio.Event()  # replaced at each update
 
@@ -66,12 +66,11 @@ class RunsElsewhere:
             if run.is_for_workers and run.error:
                 self._reported.add(run.chain)
                 self._notice(f"subagent {run.name} waits for another worker: {run.error}")
-        runs = [run for run in runs if self._places.get(run.owner) is not None and not run.is_for_workers]
+        runs = [run for run in runs if run.owner in self._places and not run.is_for_workers]
         if not runs:
-            return  # or another process is adopting those of a dead one in this moment
+            return
         self._reported.update(run.chain for run in runs)
-        where = ", ".join(sorted({place for run in runs if (place := self._places[run.owner])}))
-        where = where or "another session"
+        where = ", ".join(sorted({self._places[run.owner] for run in runs} - {""})) or "another session"
         one = len(runs) == 1
         count = "1 subagent of this session is" if one else f"{len(runs)} subagents of this session are"
         results = "its result arrives" if one else "their results arrive"

@@ -5,7 +5,7 @@ import contextlib
 import json
 import socket
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,8 +24,8 @@ from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunL
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
 from turngate.subagents.other_processes import RunsElsewhere
 from turngate.subagents.recorded_gates import gates_of, left_notice, why_left
-from turngate.subagents.registry import AbandonedRuns, Registry, RegistryWorker, registry_exists
-from turngate.subagents.registry.store import BEAT_S, HELD_S
+from turngate.subagents.registry import Registry, RegistryWorker, registry_exists
+from turngate.subagents.registry.store import BEAT_S, HELD_S, LEASE_S
 from turngate.subagents.registry.table import new_id
 from turngate.subagents.steering import check_steer, request_steer
 from turngate.subagents.stored_transcript import StoredTranscript
@@ -33,7 +33,8 @@ from turngate.subagents.workers import project_label, why_here
 
 KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end
 MAX_POLL_S = 2.0  # for changes; a file is looked at more often
-DEAD_OWNER_POLL_S = 0.5
+DEAD_OWNER_POLL_S = 0.5  # of a session that is not connected
+ABANDONED_POLL_S = LEASE_S  # the same for PostgreSQL
 DELETE_INTERVAL_S = 60.0
 RESUME_INTERVAL_S = 2.0
 REGISTRY_ERROR_PAUSE_S = 5.0
@@ -77,8 +78,7 @@ class Supervisor:
         """Take over runs of processes that died. Return True if results wait for the main agent."""
         try:
             if not self.host.world.in_hook:
-                abandoned = AbandonedRuns(self.state, self._setting)
-                self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners(abandoned))
+                self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners())
             if not registry_exists(self.state, self._setting):
                 return False
             context = await self.connect()
@@ -101,8 +101,12 @@ class Supervisor:
     async def connect(self) -> LifecycleContext:
         async with self._connecting:  # two tasks may ask at once
             if self._context is None:
+                loop = asyncio.get_running_loop()
                 registry = await run_in_thread(
-                    Registry, self.state, self._notice_from_thread(), self._setting
+                    Registry,
+                    self.state,
+                    lambda text: loop.call_soon_threadsafe(self._notice_once, text),
+                    self._setting,
                 )
                 try:
                     given = vars(claims) if (claims := self._options.claims) else {}
@@ -110,6 +114,8 @@ class Supervisor:
                 except BaseException:  # such as: its lock file cannot be made
                     registry.close()
                     raise
+                if registry.store.notice:
+                    self.host.notice(registry.store.notice)
                 self._context = self._new_context(registry, owner)
                 if registry.store.has_lease and (self._lease_keeper is None or self._lease_keeper.done()):
                     self._lease_keeper = asyncio.create_task(self._keep_lease())
@@ -117,8 +123,6 @@ class Supervisor:
         return self._context
 
     def _new_context(self, registry: Registry, owner: str) -> LifecycleContext:
-        if registry.store.notice:
-            self.host.notice(registry.store.notice)
         return LifecycleContext(
             host=self.host,
             registry=registry,
@@ -133,17 +137,10 @@ class Supervisor:
             folder=self._options.folder,
         )
 
-    def _notice_from_thread(self) -> Callable[[str], None]:
-        """Return a function for another thread that gives the user a notice, the same one only once."""
-        loop = asyncio.get_running_loop()
-
-        def show(text: str) -> None:
-            if text not in self._noticed:
-                self._noticed.add(text)
-                with contextlib.suppress(RuntimeError):  # the loop is closed
-                    loop.call_soon_threadsafe(self.host.notice, text)
-
-        return show
+    def _notice_once(self, text: str) -> None:
+        if text not in self._noticed:
+            self._noticed.add(text)
+            self.host.notice(text)
 
     async def close(self) -> None:
         """Stop all work as it is; another process can adopt the runs that are not finished."""
@@ -163,13 +160,10 @@ class Supervisor:
             task.cancel()
         if tasks:
             await finish_despite_cancel(asyncio.wait(tasks))
-        await finish_despite_cancel(self._leave(context) if leave else context.worker.close())
-
-    async def _leave(self, context: LifecycleContext) -> None:
-        """Give up the open runs. If that fails, the owner counts as dead."""
-        with contextlib.suppress(RegistryError):
-            await context.worker.call(context.registry.leave, context.owner)
-        await context.worker.close()
+        if leave:
+            with contextlib.suppress(RegistryError):  # then the owner counts as dead
+                await finish_despite_cancel(context.worker.call(context.registry.leave, context.owner))
+        await finish_despite_cancel(context.worker.close())
 
     def is_own(self, run: SubagentRun) -> bool:
         """Return False for a run of a session with the same id whose dialect keeps another conversation for it."""
@@ -282,11 +276,6 @@ class Supervisor:
             self._notice_once(
                 f"no worker is running that may take subagents with: {needs}; they wait for one"
             )
-
-    def _notice_once(self, text: str) -> None:
-        if text not in self._noticed:
-            self._noticed.add(text)
-            self.host.notice(text)
 
     async def result(self, chain: str) -> SubagentRun:
         """Wait for the end of a chain. The caller reports with `result_delivered` that it stored the result."""
@@ -476,14 +465,6 @@ class Supervisor:
             self.host.notice(f"continuing {count} of a process that died: {names_of(adopted)}{mode}")
         return adopted
 
-    async def _resume_own(self, context: LifecycleContext) -> None:
-        """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
-        async with context.worker.lock:
-            owned = await context.worker.call(context.registry.read, "owned", context.owner)
-            for run in owned:
-                if run.chain not in self._lifecycles:
-                    await self._start_or_refuse(run, context)
-
     # Watching other processes
 
     def watch(self) -> None:
@@ -508,13 +489,11 @@ class Supervisor:
                 is_idle = not (self.elsewhere or self._lifecycles or self._options.claims)
                 if is_idle and await call(registry.find, "leftovers") is None:
                     return
-                if time.monotonic() - resumed_at > RESUME_INTERVAL_S:
+                if may_resume := time.monotonic() - resumed_at > RESUME_INTERVAL_S:
                     resumed_at = time.monotonic()
-                    await self._resume_own(context)
-                if version != previous:
-                    await self._notice_changes(context)
-                    check_owners = True
-                if check_owners:
+                if may_resume or version != previous:
+                    await self._look_at_own(context, may_resume=may_resume)
+                if check_owners or version != previous:
                     await self.recover_and_notify()
                     check_owners = bool(await call(registry.read, "of_others", owner))
                 if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.claims:
@@ -526,14 +505,20 @@ class Supervisor:
                     self.host.notice(f"subagents of other processes cannot be watched: {error}")
                 await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
 
-    async def _notice_changes(self, context: LifecycleContext) -> None:
-        """Notify the lifecycles of runs that others have killed or steered, and of those that others now own."""
-        registry, call = context.registry, context.worker.call
-        ours = set(self._lifecycles)
-        owned = await call(registry.read, "owned", context.owner)
+    async def _look_at_own(self, context: LifecycleContext, *, may_resume: bool) -> None:
+        """Notify lifecycles of runs that others have killed, steered or taken over.
+
+        `may_resume`: restart those that ended early, such as by a full disk or an interrupt.
+        """
+        registry, ours = context.registry, set(self._lifecycles)
+        async with context.worker.lock:
+            owned = await context.worker.call(registry.read, "owned", context.owner)
+            for run in owned if may_resume else ():
+                if run.chain not in self._lifecycles:
+                    await self._start_or_refuse(run, context)
         self._notify_lifecycles([run for run in owned if run.state in ("killed", "steering")])
         for chain in ours - {run.chain for run in owned}:
-            last = await call(registry.find, "last", chain)
+            last = await context.worker.call(registry.find, "last", chain)
             if last is not None and last.owner != context.owner:
                 self._notify_lifecycles([last])
 
@@ -584,16 +569,27 @@ class Supervisor:
                 await context.call(partial(transcript.fetch, run, exact=False))
         self.elsewhere.update(runs)
 
-    async def _watch_for_dead_owners(self, abandoned: AbandonedRuns) -> None:
+    async def _watch_for_dead_owners(self) -> None:
         """Connect, which recovers the runs, when another process with open runs has died."""
-        while True:
-            await asyncio.sleep(DEAD_OWNER_POLL_S)
-            if self._context is not None and self._is_watching:
-                continue
-            with contextlib.suppress(TurngateError, OSError):
-                if await run_in_thread(abandoned.exist, self.host.world.location, frozenset(self.left)):
-                    await self.connect()
-                    self.watch()
+        registry: Registry | None = None
+        try:
+            while True:
+                has_lease = registry is not None and registry.store.has_lease
+                await asyncio.sleep(ABANDONED_POLL_S if has_lease else DEAD_OWNER_POLL_S)
+                if self._context is not None and self._is_watching:
+                    continue
+                with contextlib.suppress(TurngateError, OSError):
+                    if registry is None and registry_exists(self.state, self._setting):
+                        registry = await run_in_thread(Registry, self.state, None, self._setting)
+                    if registry is None:
+                        continue
+                    look = partial(registry.dead_owners, "-", self.host.world.location, [*self.left])
+                    if await run_in_thread(look):
+                        await self.connect()
+                        self.watch()
+        finally:
+            if registry:
+                await finish_despite_cancel(run_in_thread(registry.close))
 
     # Lifecycles
 

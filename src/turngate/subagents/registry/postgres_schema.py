@@ -1,6 +1,6 @@
 """The schema of a registry on PostgreSQL, and the rights of its two roles; `turngate registry init` creates them."""
 
-from turngate.subagents.registry.table import COLUMNS, INDEXES, IS_OPEN, SCHEMA_VERSION, postgres_definition
+from turngate.subagents.registry.table import COLUMNS, INDEXES, IS_OPEN, SCHEMA_VERSION, column_definition
 
 SESSION_ROLE, WORKER_ROLE = "turngate_session", "turngate_worker"
 ROLES = {
@@ -31,14 +31,14 @@ CREATE TABLE IF NOT EXISTS turngate.owners (
   slots integer NOT NULL DEFAULT 0, labels text NOT NULL DEFAULT '[]',
   joined timestamptz NOT NULL DEFAULT now(), seen timestamptz NOT NULL DEFAULT now());
 CREATE TABLE IF NOT EXISTS turngate.runs (
-  id text PRIMARY KEY, {", ".join(postgres_definition(name) for name in COLUMNS if name != "id")},
+  id text PRIMARY KEY, {", ".join(column_definition(name) for name in COLUMNS if name != "id")},
   login text NOT NULL DEFAULT session_user, host text NOT NULL DEFAULT '',
   project text GENERATED ALWAYS AS (launch::jsonb ->> 'project') STORED,
   labels jsonb GENERATED ALWAYS AS (launch::jsonb -> 'workers' -> 'labels') STORED,
   at_once integer GENERATED ALWAYS AS ((launch::jsonb -> 'workers' ->> 'at_once')::integer) STORED);
 CREATE TABLE IF NOT EXISTS turngate.transcripts (
   chain text REFERENCES turngate.runs ON DELETE CASCADE, start bigint, part text NOT NULL, PRIMARY KEY (chain, start));
-{"".join(f"ALTER TABLE turngate.runs ADD COLUMN IF NOT EXISTS {postgres_definition(name)};" for name in COLUMNS)}
+{"".join(f"ALTER TABLE turngate.runs ADD COLUMN IF NOT EXISTS {column_definition(name)};" for name in COLUMNS)}
 {INDEXES.replace(" ON runs ", " ON turngate.runs ")}
 CREATE INDEX IF NOT EXISTS claimable ON turngate.runs ((labels ->> 0), created, id) WHERE labels IS NOT NULL AND {IS_OPEN};
 """

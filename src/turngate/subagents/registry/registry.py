@@ -5,11 +5,10 @@ leads out of and the owner that makes it, so a second try, a late result or anot
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from turngate.aio.threads import SerialThread
@@ -17,17 +16,14 @@ from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.errors import RegistryError, SubagentBusy
 from turngate.state.paths import REGISTRY_FILE, REGISTRY_URL
 from turngate.subagents.registry import statements as sql
-from turngate.subagents.registry.database import last_change, owners_with_open_runs
-from turngate.subagents.registry.owners import OWNERS_FOLDER, owner_is_gone
 from turngate.subagents.registry.sqlite_store import SqliteStore
 from turngate.subagents.registry.statements import Query, Transition
-from turngate.subagents.registry.store import LEASE_S, RunStore
+from turngate.subagents.registry.store import RunStore
 from turngate.subagents.registry.table import new_id, row_to_run, successor_of, to_column, truncate_result
 
 RAPID_RECOVERY_S = 120.0  # recoveries closer together than this count as rapid
 GIVEN_UP_RETENTION_S = 7 * 86400.0
 FINISHED_RETENTION_S = 300.0
-ABANDONED_POLL_S = LEASE_S  # of a session that is not connected to PostgreSQL
 
 
 def registry_url(setting: str | None = None) -> str:
@@ -81,7 +77,8 @@ class Registry:
         columns = {**sql.OPTIONAL_VALUES, "next_id": new_id(), **values}
         changed = self._run(sql.TRANSITIONS[name], **columns, id=run, owner=owner)
         if changed is None and name == "start":
-            self._release_slots_of_dead(owner)  # for the next try
+            for dead in self.dead_owners(owner):  # at the next try, their runs hold no slot of the machine
+                self._rows(sql.RELEASE_SLOTS, dead=dead)
         return changed
 
     def replace(self, run: SubagentRun) -> SubagentRun | None:
@@ -132,15 +129,18 @@ class Registry:
         An adoption counts as a recovery only if the owner died; an owner that ended in order has given up its runs.
         """
         adopted: list[SubagentRun] = []
-        for dead in self._other_owners(owner):
-            with self.store.owner_status(dead) as status:
-                if status is None:
-                    continue
-                values: dict[str, object] = {"dead": dead, "project": project}
-                runs = [run.id for run in self._runs(sql.ADOPTABLE, **values) if may_adopt(run)]
-                values |= {"ids": json.dumps(runs), "rapid_s": RAPID_RECOVERY_S, "died": status == "died"}
-                adopted += self._runs(sql.ADOPT, owner=owner, **values) if runs else []
+        for dead in self.dead_owners(owner, project):
+            found = self._runs(sql.ABANDONED, dead=dead, project=project)
+            ids = json.dumps([run.id for run in found if may_adopt(run)])
+            adopted += self._runs(sql.ADOPT, owner=owner, dead=dead, ids=ids, rapid_s=RAPID_RECOVERY_S)
         return adopted
+
+    def dead_owners(self, owner: str, project: str | None = None, left: Collection[str] = ()) -> list[str]:
+        """Return other owners with open runs that are gone. Chains in `left` do not count while they have no result."""
+        values = {"owner": owner, "project": project, "ids": json.dumps(list(left))}
+        others = [row["owner"] for row in self._rows(sql.OTHER_OWNERS, **values)]
+        living = self.living(others) if others else {}
+        return [each for each in others if each not in living]
 
     def claim(
         self, owner: str, labels: Sequence[str], *, max_running: int, left: Collection[str] = ()
@@ -149,8 +149,11 @@ class Registry:
 
         None: there is none, or this worker has `max_running` already, or the session of each has all that it may.
         """
-        ids, died = json.dumps(list(left)), True
-        values = {"labels": json.dumps(list(labels)), "ids": ids, "rapid_s": RAPID_RECOVERY_S, "died": died}
+        values = {
+            "labels": json.dumps(list(labels)),
+            "ids": json.dumps(list(left)),
+            "rapid_s": RAPID_RECOVERY_S,
+        }
         return self._run(sql.CLAIM, **values, owner=owner, max_running=max_running)
 
     def leave(self, owner: str) -> int:
@@ -158,16 +161,6 @@ class Registry:
         left = len(self._rows(sql.LEAVE, owner=owner))
         self.store.leave(owner)
         return left
-
-    def _release_slots_of_dead(self, owner: str) -> None:
-        """Return the running runs of dead owners to `waiting`, so that they hold no slot of the machine."""
-        for other in self._other_owners(owner):
-            with self.store.owner_status(other) as status:
-                if status is not None:
-                    self._rows(sql.RELEASE_SLOTS, owner=other)
-
-    def _other_owners(self, owner: str) -> list[str]:
-        return [row["owner"] for row in self._rows(sql.OTHER_OWNERS, owner=owner)]
 
     # Queries and deletion
 
@@ -212,34 +205,6 @@ class Registry:
         if rows and not statement.startswith("SELECT"):
             self.commits += 1
         return rows
-
-
-class AbandonedRuns:
-    """Runs of dead owners, for a session that is not connected: it looks at the files, or once in each lease."""
-
-    def __init__(self, state: str, setting: str | None = None) -> None:
-        self._state, self._url = state, registry_url(setting)
-        self._seen: float | None = None  # the last change of the file, or the time of the last look
-        self._owners: list[str] = []
-
-    def exist(self, project: str, left: Iterable[str]) -> bool:
-        """Return whether another owner with open runs of the project is gone.
-
-        Chains in `left` do not count while they have no result: this session may not continue them.
-        """
-        if not self._url:
-            if (changed := last_change(self._state)) != self._seen:
-                self._seen, self._owners = changed, owners_with_open_runs(self._state, project, left)
-            folder = os.path.join(self._state, OWNERS_FOLDER)
-            found = any(owner_is_gone(folder, owner) for owner in self._owners)
-            self._seen = None if found else self._seen
-            return found
-        if self._seen is not None and time.monotonic() - self._seen < ABANDONED_POLL_S:
-            return False
-        self._seen = time.monotonic()
-        with contextlib.closing(Registry("", setting=self._url)) as registry:
-            values = {"project": project, "ids": json.dumps(list(left))}
-            return bool(registry.store.execute(sql.OWNERS_OF_PROJECT, values))
 
 
 T = TypeVar("T")

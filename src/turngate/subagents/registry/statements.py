@@ -181,18 +181,16 @@ UPDATE $runs SET parent_agent = '' WHERE parent_agent = $agent AND {IS_UNDELIVER
 
 OTHER_OWNERS = f"""\
 SELECT DISTINCT owner FROM $runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner != $owner
-AND owner $may_be_gone AND NOT ($for_workers)"""
-OWNERS_OF_PROJECT = f"""\
-SELECT DISTINCT owner FROM $runs WHERE {IS_OPEN} AND $in_project
-AND owner $may_be_gone AND NOT ($for_workers) AND NOT (state IN ({_LIVING}) AND chain IN ($ids))"""
-ADOPTABLE = f"""\
+AND owner $may_be_gone AND NOT ($for_workers) AND ($project IS NULL OR ($in_project))
+AND NOT (state IN ({_LIVING}) AND chain IN ($ids))"""
+ABANDONED = f"""\
 SELECT * FROM $runs WHERE owner = $dead AND state IN ({_OPEN}) AND {IS_OPEN}
 AND NOT ($for_workers) AND ($project IS NULL OR ($in_project))"""
 # An adoption counts as a recovery only if the owner died; one that ended in order has given up its runs.
 _ADOPTED = """\
-owner = $owner, recoveries = recoveries + CASE owner WHEN '' THEN 0 ELSE $died END,
-recovered = CASE WHEN owner = '' OR $died = 0 THEN recovered ELSE $now END,
-rapid = CASE WHEN owner = '' OR $died = 0 THEN rapid
+owner = $owner, recoveries = recoveries + CASE owner WHEN '' THEN 0 ELSE 1 END,
+recovered = CASE owner WHEN '' THEN recovered ELSE $now END,
+rapid = CASE WHEN owner = '' THEN rapid
 WHEN abs($now - coalesce(recovered, 0)) < $rapid_s THEN rapid + 1 ELSE 1 END"""
 ADOPT = f"""\
 UPDATE $runs SET {_ADOPTED} WHERE owner = $dead AND state IN ({_OPEN}) AND {IS_OPEN} AND id IN ($ids) RETURNING *"""
@@ -207,9 +205,8 @@ AND parent NOT IN (SELECT parent FROM $runs WHERE {_WITH_SLOT} AND $for_workers 
 GROUP BY parent HAVING count(*) >= max($at_once)) ORDER BY created, id LIMIT 1 $skip_locked) RETURNING *"""
 LEAVE = f"""\
 UPDATE $runs SET owner = '' WHERE owner = $owner AND state IN ({_OPEN}) AND {IS_OPEN} RETURNING id"""
-HAS_OPEN_RUNS = f"SELECT 1 FROM $runs WHERE owner = $owner AND {IS_OPEN} LIMIT 1"
 RELEASE_SLOTS = f"""\
-UPDATE $runs SET state = 'waiting' WHERE owner = $owner AND state = 'running' AND {IS_OPEN} RETURNING id"""
+UPDATE $runs SET state = 'waiting' WHERE owner = $dead AND state = 'running' AND {IS_OPEN} RETURNING id"""
 
 # Transcripts of subagents on workers. The row is locked, so that no other worker takes it in between.
 
