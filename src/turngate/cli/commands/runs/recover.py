@@ -4,15 +4,13 @@ import argparse
 import asyncio
 import itertools
 import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 
 from turngate.agent.agent_session import AgentSession
-from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
-from turngate.cli.commands.run.session import find_model
+from turngate.cli.commands.run.session import new_subagent_host
 from turngate.cli.commands.runs.summary import SubagentSummary, all_subagents, summarize
 from turngate.cli.console.conversation_text import counted, format_notice, format_redirect
 from turngate.cli.console.progress import ProgressLine
@@ -21,7 +19,6 @@ from turngate.cli.project import project_folder
 from turngate.core.constants import IN_HOOK
 from turngate.core.events.stream_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
 from turngate.errors import UsageError
-from turngate.plugins.handlers import load_plugins
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.recorded_gates import recorded_gates
 from turngate.subagents.supervisor import Supervisor
@@ -72,7 +69,6 @@ def _new_host(
     group: Sequence[SubagentSummary],
     progress: "_Progress",
 ) -> AgentSession:
-    """Return a session that is never opened: it only has the settings, models and plugins of subagents."""
     launches = [summary.last.launch for summary in group]
     settings = load_reviewed(
         project,
@@ -81,28 +77,18 @@ def _new_host(
         extra=options.settings,
         trust=options.trust,
     )
-    for problem in settings.not_loaded:
-        print(f"! {problem}" + (f"\n  → {problem.hint}" if problem.hint else ""), file=sys.stderr)
-    names = [options.model] if options.model else [str(launch.get("model", "")) for launch in launches]
-    try:
-        models = [find_model(name or settings.model, settings) for name in dict.fromkeys(names)]
-    except UsageError as error:
-        raise UsageError(f"{error}; choose another model with --model") from None
-    session = Session(
+    return new_subagent_host(
+        options,
         project,
-        models[0],
         settings,
+        [str(launch.get("model", "")) for launch in launches],
         on_event=progress.on_event,
         # Each subagent keeps its own permissions, which are not laxer.
         permission_mode="bypassPermissions",
         allow={tool for launch in launches for tool in launch.get("allow", ())},
         extra_paths=[folder for launch in launches for folder in launch.get("extra_paths", ())],
-        trust=options.trust,
         children=SubagentOptions(any_gates=options.current_gates),
-        plugins=load_plugins(settings.plugins),
-        models=None if options.model else lambda name: find_model(name or settings.model, settings),
     )
-    return session._agent  # noqa: SLF001 - only its parts are used
 
 
 async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None:
