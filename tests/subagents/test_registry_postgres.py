@@ -71,6 +71,7 @@ def worker(postgres: PostgresServer) -> Iterator[Registry]:
 # Roles
 
 
+@pytest.mark.req("X-31")
 def test_a_session_neither_reads_nor_changes_what_another_login_has_started(
     alice: Registry, bob: Registry
 ) -> None:

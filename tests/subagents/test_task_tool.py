@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, write_settings
+from tests.support.cli import turngate
+from tests.support.registry import brought, kept, opened
 from tests.support.sessions import (
     SAVE_INPUT,
     block_first,
@@ -19,13 +21,13 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task, tasks, write
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import RunState
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.stream_events import SubagentFinished, SubagentStarted
 from turngate.errors import UsageError
 from turngate.subagents import steering
 from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.steering import check_steer
+from turngate.subagents.steering import steer
 
 # What the parent gets
 
@@ -244,56 +246,35 @@ def test_an_interrupt_keeps_the_results_that_were_there(project: Path) -> None:
 # Guard rails of a steer by hand
 
 
-def _run(**fields: Any) -> SubagentRun:
-    return SubagentRun(
-        **{"id": "r1", "chain": "r1", "agent_id": "a1", "parent": "s1", "state": "running", **fields}
-    )
-
-
 @pytest.mark.req("X-31")
 @pytest.mark.parametrize(
-    ("run", "prompt", "by", "since", "said"),
+    ("now", "prompt", "since", "said"),
     [
-        (_run(), "on", "a1", 9.0, "a subagent cannot steer itself"),
-        (_run(), "on", "s2", 9.0, "run r1 can be steered only by the user or by the agent that started it"),
-        (_run(), "on", "", 9.0, "run r1 can be steered only by the user or by the agent that started it"),
-        (
-            _run(parent_agent="a0"),
-            "on",
-            "a2",
-            9.0,
-            "run r1 can be steered only by the user or by the agent that started it",
-        ),
-        (_run(), " ", "user", 9.0, "a steer needs a prompt"),
-        (_run(), "x" * 4001, "user", 9.0, "the prompt has 4001 characters; a steer may have 4000"),
-        (_run(state="done", outcome="ok"), "on", "user", 9.0, "run r1 is already finished (ok)"),
-        (
-            _run(state="steering"),
-            "on",
-            "user",
-            9.0,
-            "run r1 is being restarted with another prompt; steer it again once it runs",
-        ),
-        (
-            _run(state="killed", outcome="killed"),
-            "on",
-            "user",
-            9.0,
-            "run r1 is already finished (killed)",
-        ),
-        (_run(), "on", "user", 1.94, "this subagent was steered 1.9 s ago; wait 2 s between two steers"),
+        ("running", " ", 9.0, "a steer needs a prompt"),
+        ("running", "x" * 4001, 9.0, "the prompt has 4001 characters; a steer may have 4000"),
+        ("waiting", "on", 9.0, "run r has not started yet; kill it, or steer it once it runs"),
+        ("steering", "on", 9.0, "run r is already being restarted; wait until it runs again"),
+        ("done", "on", 9.0, "run r is already finished, or another steer is under way"),
+        ("killed", "on", 9.0, "run r is already finished, or another steer is under way"),
+        ("running", "on", 1.94, "this subagent was steered 1.9 s ago; wait 2 s between two steers"),
     ],
 )
-def test_a_steer_that_is_not_allowed(run: SubagentRun, prompt: str, by: str, since: float, said: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        check_steer(run, prompt, by=by, since=since)
-    assert str(raised.value) == said
+def test_a_steer_that_is_not_allowed(
+    state: Path, now: RunState, prompt: str, since: float, said: str
+) -> None:
+    with opened(state) as registry:
+        run = brought(registry, now)
+        with pytest.raises(UsageError) as raised:
+            steer(registry, run, prompt, since=since)
+        assert (str(raised.value), kept(registry)) == (said, run)
 
 
 @pytest.mark.req("X-31")
-@pytest.mark.parametrize("by", ["user", "s1", "a0"])
-def test_a_steer_that_is_allowed(by: str) -> None:
-    check_steer(_run(parent_agent="a0"), "x" * 4000, by=by, since=2.0)
+@pytest.mark.parametrize("since", [2.0, -3600.0, float("inf")])
+def test_a_steer_that_is_allowed(state: Path, since: float) -> None:
+    with opened(state) as registry:
+        steering = steer(registry, brought(registry, "running"), "x" * 4000, since=since)
+    assert (steering.state, steering.next_prompt) == ("steering", "x" * 4000)
 
 
 @pytest.mark.req("X-31", "C-34")
@@ -305,22 +286,18 @@ def test_two_steers_in_quick_succession_and_one_after_the_end_are_rejected(
 
     async def steer(scene: Parent) -> None:
         await wait_for_file(project / "pid")
-        supervisor = await scene.supervisor()
-        marked = await supervisor.steer(scene.registered[0].id, "one", by=scene.session.id)
+        marked = await scene.steer("one")
         assert (marked.state, marked.steer_count) == ("steering", 0)
         again = await scene.until("replaced")
-        for run, by in ((again.id, "user"), ("nobody", "user")):
-            with pytest.raises(UsageError) as raised:
-                await supervisor.steer(run, "two", by=by)
-            said.append(str(raised.value).replace(again.id, "RUN").partition(" was ")[0])
-        await scene.until("done")
-        with pytest.raises(UsageError) as raised:
-            await supervisor.steer(again.id, "three", by="user")
-        said.append(str(raised.value).replace(again.id, "RUN"))
+        for wait, prompt in (("replaced", "two"), ("done", "three")):
+            await scene.until(wait)
+            words = ("runs", "steer", again.id, prompt)
+            code, out, err = await asyncio.to_thread(turngate, *words)
+            said.append(f"{code}{out} {err}".replace(again.chain, "CHAIN").partition(" was ")[0].strip())
 
     scene = parent(project, bash(hang()), {"text": "done", "delay": 0.5}, allow=["Bash"])
     scene.during(steer)
-    assert said == ["this subagent", "there is no run nobody", "run RUN is already finished (ok)"]
+    assert said == ["64 turngate: this subagent", "64 turngate: run CHAIN is already finished: done"]
 
 
 # Nothing is revised once it has had effects, where the operator says so
@@ -354,7 +331,7 @@ def test_after_a_change_the_subagent_is_not_redirected_if_the_operator_says_so(
 def test_what_an_earlier_run_changed_is_remembered_after_a_steer(project: Path) -> None:
     async def steer(scene: Parent) -> None:
         await wait_for_file(project / "pid")
-        await (await scene.supervisor()).steer(scene.registered[0].id, "only look", by="user")
+        await scene.steer("only look")
 
     look = {"tool": "Glob", "input": {"pattern": "*"}}
     scene = parent(

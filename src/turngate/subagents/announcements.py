@@ -32,7 +32,7 @@ class Announcements:
         self._changed = False
         self._wake = asyncio.Event()
         self._queued: set[str] = set()  # keys of entries that are in the inbox, not yet in the conversation
-        supervisor.listeners.add(agent_id, self.on_change)
+        supervisor.listeners[agent_id] = self.on_change
 
     def on_change(self) -> None:
         """A subagent of this agent has changed its state."""

@@ -16,7 +16,6 @@ from turngate.project.safe_paths import real_path
 
 REMOTE = "origin"
 TRANSFER_TIMEOUT_S = 120.0
-_ATTEMPTS = 3  # to take over a ref that its earlier worker is writing
 
 
 def git_label(url: str) -> str:
@@ -65,29 +64,21 @@ class SlotFolder:
         After a takeover another commit replaces the one of the earlier worker, whose late push is then refused.
         """
         with self._open() as repository:
-            for attempt in range(_ATTEMPTS):
-                head = repository.find("HEAD")
-                repository.plain("update-ref", "refs/heads/known", head)  # less is sent
-                repository.remote(
-                    "fetch", "--quiet", "--no-tags", self._url, f"+{_ref(run.chain)}:refs/heads/fetched"
-                )
-                self._commit = repository.plain("rev-parse", "refs/heads/fetched").decode().strip()
-                repository.git("update-ref", "--no-deref", "HEAD", head)  # no branch of an earlier subagent
-                repository.check_out(self._commit)
-                try:
-                    if run.recoveries:
-                        self._replace(repository, run)
-                except NoTree:
-                    if attempt == _ATTEMPTS - 1:
-                        raise
-                else:
-                    break
+            head = repository.find("HEAD")
+            repository.plain("update-ref", "refs/heads/known", head)  # less is sent
+            fetched = f"+{_ref(run.chain)}:refs/heads/fetched"
+            repository.remote("fetch", "--quiet", "--no-tags", self._url, fetched)
+            self._commit = repository.plain("rev-parse", "refs/heads/fetched").decode().strip()
+            repository.git("update-ref", "--no-deref", "HEAD", head)  # no branch of an earlier subagent
+            repository.check_out(self._commit)
+            if run.recoveries:
+                self._replace(repository, run, "--force")
 
     def push(self, run: SubagentRun) -> str:
         """Push the files as the subagent has left them. Return what is wrong, or ""."""
         try:
             with self._open() as repository:
-                self._replace(repository, run)
+                self._replace(repository, run, f"--force-with-lease={_ref(run.chain)}:{self._commit}")
         except NoTree as error:
             return f"the files that it has changed could not be sent, and are still in {self.folder}: {error}"
         return ""
@@ -112,12 +103,7 @@ class SlotFolder:
     def _open(self) -> AbstractContextManager[Repository]:
         return open_repository(self.folder, TRANSFER_TIMEOUT_S, index=f"{self.folder}.index")
 
-    def _replace(self, repository: Repository, run: SubagentRun) -> None:
+    def _replace(self, repository: Repository, run: SubagentRun, how: str) -> None:
         commit = repository.store(self._state, f"Subagent {run.chain}, by {run.owner}")
-        _push(
-            repository,
-            self._url,
-            f"{commit}:{_ref(run.chain)}",
-            f"--force-with-lease={_ref(run.chain)}:{self._commit}",
-        )
+        _push(repository, self._url, f"{commit}:{_ref(run.chain)}", how)
         self._commit = commit

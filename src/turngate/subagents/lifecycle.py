@@ -40,25 +40,6 @@ STATES_WITH_SLOT = ("running", "ended", "steering")
 HALTED = ("halted", "checkpoint")  # ends of a turn by `continue: false`
 
 
-class ChangeListeners:
-    """One listener per agent: the main agent, whose id is empty, and each subagent that runs here."""
-
-    def __init__(self) -> None:
-        self._listeners: dict[str, Callable[[], None]] = {}
-
-    def add(self, agent_id: str, on_change: Callable[[], None]) -> None:
-        self._listeners[agent_id] = on_change
-
-    def remove(self, agent_id: str) -> None:
-        self._listeners.pop(agent_id, None)
-
-    def notify(self, run: SubagentRun) -> None:
-        """Notify the agent that started the run, or the main agent if that one is gone."""
-        listener = self._listeners.get(run.parent_agent) or self._listeners.get("")
-        if listener:
-            listener()
-
-
 @frozen(kw_only=True)
 class LifecycleContext:
     """What the runs of one supervisor share while it is connected to the registry."""
@@ -68,7 +49,7 @@ class LifecycleContext:
     worker: RegistryWorker
     limits: SubagentLimits
     slots: ConcurrencySlots
-    listeners: ChangeListeners
+    notify_parent: Callable[[SubagentRun], None]
     owner: str  # this process, as the registry knows it
     announcer: Callable[[SubagentRun], Awaitable[None]] | None
     trace: Callable[[str, SubagentRun], None]  # called after each step; crash tests kill the process there
@@ -92,7 +73,6 @@ class RunLifecycle:
         self.is_lost = False  # another process owns the run now, or may own it soon
         self.waiters = 0
         self.delivered = asyncio.Event()  # the waiter's conversation holds the result, or never will
-        self.steered_at = float("-inf")  # monotonic time of the last steer by a person
         self._context = context
         self._host = context.host
         self._registry = context.registry
@@ -101,9 +81,10 @@ class RunLifecycle:
         self._task: asyncio.Task[SubagentRun] | None = None
         self._has_slot = False
         self._step_failed = False
-        self._folder: SlotFolder | None = None  # once this chain has it for itself,
-        self._is_fetched = False  # its files are there, and its transcript if it is for workers
-        self._transcript: StoredTranscript | None = None  # of a subagent on a worker
+        self._folder: SlotFolder | None = None  # once this chain has it for itself
+        self._transcript: StoredTranscript | None = (
+            None  # of a subagent on a worker, once it is here with its files
+        )
         self._undelivered: StopCheckResult | None = None  # the redirect of a hook that could not be delivered
         self._update_slot(run)
 
@@ -189,7 +170,7 @@ class RunLifecycle:
         run, limits = self.current, self._context.limits
         if run.state in LIVING_STATES and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
             return await self._give_up_lost(f"it was lost: its process died {run.recoveries} times")
-        if run.is_for_workers and run.state in ("running", "ended", "steering") and not self._is_fetched:
+        if run.is_for_workers and run.state in ("running", "ended", "steering") and not self._transcript:
             await self._fetch()
         steps = {
             "waiting": self._start,
@@ -231,7 +212,7 @@ class RunLifecycle:
             if run.recoveries:
                 lost = "what it has changed since its last end, or its start, is lost"
                 self._host.warn(run, f"subagent {run.name} continues on another worker; {lost}")
-        self._transcript, self._is_fetched = transcript, True
+        self._transcript = transcript
 
     async def _run_subagent(self) -> SubagentRun:
         """Let the subagent work on the prompt of this run."""
@@ -453,7 +434,7 @@ class RunLifecycle:
         to_root = bool(parent) and not self._context.will_take_turn(parent)
         announced = await self._transition("announced", "announce", taken=taken, to_root=to_root)
         self._settle(announced)
-        self._context.listeners.notify(announced)
+        self._context.notify_parent(announced)
         return announced
 
     async def _give_up(self, error: str) -> SubagentRun:

@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from turngate.core.conversation.subagent_run import SubagentRun, names_of
-from turngate.subagents.lifecycle import ChangeListeners
 from turngate.subagents.registry import Registry
 
 
 class RunsElsewhere:
     """The process that runs them puts their results into the registry, where this session finds them."""
 
-    def __init__(self, session_id: str, listeners: ChangeListeners, notice: Callable[[str], None]) -> None:
+    def __init__(
+        self, session_id: str, notify_parent: Callable[[SubagentRun], None], notice: Callable[[str], None]
+    ) -> None:
         self._session_id = session_id
-        self._listeners, self._notice = listeners, notice
+        self._notify_parent, self._notice = notify_parent, notice
         self._runs: dict[str, SubagentRun] = {}  # by chain
         self._places: dict[str, str] = {}  # of their owners
         self._reported: set[str] = set()  # chains that the user knows of
@@ -45,7 +46,7 @@ class RunsElsewhere:
         updated.set()
         for chain, run in before.items():
             if chain not in self._runs:
-                self._listeners.notify(run)
+                self._notify_parent(run)
         self._report([run for run in runs if run.chain not in self._reported])
 
     def ended(self, runs: Sequence[SubagentRun]) -> list[SubagentRun]:

@@ -5,7 +5,7 @@ import contextlib
 import json
 import socket
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,14 +20,13 @@ from turngate.settings.agent_types import AgentType
 from turngate.state.paths import main_transcript_path
 from turngate.subagents.git_files import send_files
 from turngate.subagents.host import SubagentHost, subagent_transcript_path
-from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
+from turngate.subagents.lifecycle import LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
 from turngate.subagents.other_processes import RunsElsewhere
 from turngate.subagents.recorded_gates import gates_of, left_notice, why_left
 from turngate.subagents.registry import Registry, RegistryWorker, registry_exists
 from turngate.subagents.registry.store import BEAT_S, HELD_S, LEASE_S
 from turngate.subagents.registry.table import new_id
-from turngate.subagents.steering import check_steer, request_steer
 from turngate.subagents.stored_transcript import StoredTranscript
 from turngate.subagents.workers import project_label, why_here
 
@@ -56,9 +55,9 @@ class Supervisor:
     ) -> None:
         self.host, self.state, self.agent_types = host, state, agent_types
         self.limits = options.limits or limits_from(host.settings)
-        self.listeners = ChangeListeners()
+        self.listeners: dict[str, Callable[[], None]] = {}  # by agent, here; the id of the main agent is ""
         self.left: set[str] = set()  # chains of dead processes that were reported as left alone
-        self.elsewhere = RunsElsewhere(session_id, self.listeners, host.notice)
+        self.elsewhere = RunsElsewhere(session_id, self.notify_parent, host.notice)
         self._session_id, self._options, self._setting = session_id, options, host.settings.registry
         self._context: LifecycleContext | None = None  # while it is connected
         self._connecting = asyncio.Lock()
@@ -129,7 +128,7 @@ class Supervisor:
             worker=RegistryWorker(registry),
             limits=self.limits,
             slots=ConcurrencySlots(self.limits.at_once),
-            listeners=self.listeners,
+            notify_parent=self.notify_parent,
             owner=owner,
             announcer=self._options.announcer,
             trace=self._trace,
@@ -342,7 +341,7 @@ class Supervisor:
         runs = (lifecycle.current for lifecycle in self._lifecycles.values())
         return any(r.agent_id == agent_id and r.state in ("waiting", "running", "steering") for r in runs)
 
-    # Kill and steer
+    # Kill
 
     async def kill(self, run: str, reason: str = "killed") -> list[SubagentRun]:
         """End a run and everything it started, for good."""
@@ -362,21 +361,6 @@ class Supervisor:
         """Drop the results for an agent whose conversation was reset."""
         if (context := self._context) is not None:
             await context.call(context.registry.move_results, parent, parent_agent, "discarded")
-
-    async def steer(self, run: str, prompt: str, *, by: str) -> SubagentRun:
-        """Give a working subagent a new prompt. Raises UsageError if that is not allowed, or too late."""
-        context = await self.connect()
-        row = await context.call(context.registry.find, "run", run)
-        if row is None:
-            raise UsageError(f"there is no run {run}")
-        lifecycle = self._lifecycles.get(row.chain)
-        since = time.monotonic() - lifecycle.steered_at if lifecycle else float("inf")
-        check_steer(row, prompt, by=by, since=since)
-        steering = await context.call(request_steer, context.registry, row, prompt)
-        if lifecycle:
-            lifecycle.steered_at = time.monotonic()
-        self._notify_lifecycles([steering])
-        return steering
 
     # Runs of dead processes
 
@@ -617,14 +601,19 @@ class Supervisor:
         run = lifecycle.current
         if self._lifecycles.get(run.chain) is lifecycle:
             del self._lifecycles[run.chain], self._tasks[run.chain]
-        self.listeners.remove(run.agent_id)
-        self.listeners.notify(run)
+        self.listeners.pop(run.agent_id, None)
+        self.notify_parent(run)
         if self._claims and self._context and (self._claiming is None or self._claiming.done()):
             self._claiming = asyncio.create_task(self._claim_again(self._context))
 
     async def _claim_again(self, context: LifecycleContext) -> None:
         with contextlib.suppress(RegistryError, RuntimeError):  # `_watch` reports it, and tries again
             await self._claim(context)
+
+    def notify_parent(self, run: SubagentRun) -> None:
+        """Notify the agent that started the run, or the main agent if that one is gone."""
+        if listener := self.listeners.get(run.parent_agent) or self.listeners.get(""):
+            listener()
 
     def _notify_lifecycles(self, changed: Collection[SubagentRun]) -> None:
         for run in changed:

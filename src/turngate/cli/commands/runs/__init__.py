@@ -36,7 +36,7 @@ from turngate.cli.console.streams import own_sequence
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.registry import Registry
-from turngate.subagents.steering import check_steer, request_steer
+from turngate.subagents.steering import steer
 
 _ID: Mapping[str, Any] = {"metavar": "ID", "help": "the subagent: the beginning of its id"}
 EXIT_CODES = f"""\
@@ -85,7 +85,7 @@ of the transcript.""",
     )
     one_subagent.add_argument("id", **_ID)
     add_json_option(one_subagent, of_action=True)
-    steer = add_command(
+    action = add_command(
         actions,
         "steer",
         summary="give a subagent a new prompt",
@@ -95,8 +95,8 @@ the limit of redirects. A prompt has at most 4000 characters; steers are at leas
         examples={"turngate runs steer 3fa9 'only src/'": "continue with this prompt"},
         epilog=EXIT_CODES,
     )
-    steer.add_argument("id", **_ID)
-    steer.add_argument("prompt", metavar="PROMPT", help="the new prompt; - reads stdin")
+    action.add_argument("id", **_ID)
+    action.add_argument("prompt", metavar="PROMPT", help="the new prompt; - reads stdin")
     kill = add_command(
         actions,
         "kill",
@@ -240,15 +240,12 @@ def _steer(options: argparse.Namespace) -> int:
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     with existing_registry() as registry:
         summary = _find(registry, options.id)
-        if summary.last.state == "steering":
-            raise UsageError(f"run {summary.id} is already being restarted; wait until it runs again")
-        if summary.last.state not in LIVING_STATES:
-            raise _already_finished(summary)
         run = summary.last
+        if run.state not in LIVING_STATES:
+            raise _already_finished(summary)
         # A steer creates a run, whose age is then the time since that steer.
         since = time.time() - run.created if run.replaces and not run.by_hook else float("inf")
-        check_steer(run, prompt, by="user", since=since)
-        request_steer(registry, summary.last, prompt)
+        steer(registry, run, prompt, since=since)
     print(f"steered  {summary.id[:8]}  {summary.title}")
     if summary.left:
         print("Its process died. It continues with the new prompt once it is recovered:")

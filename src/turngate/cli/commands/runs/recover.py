@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from turngate.agent.agent_session import AgentSession
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread
 from turngate.cli.commands.run.session import new_subagent_host
-from turngate.cli.commands.runs.summary import SubagentSummary, all_subagents, summarize
+from turngate.cli.commands.runs.summary import SubagentSummary, all_subagents
 from turngate.cli.console.conversation_text import counted, format_notice, format_redirect
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_until_signal
@@ -95,26 +94,19 @@ async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None
     try:
         async with progress.line.shown():
             for host in hosts:
-                await _recover_until_finished(host.subagents, host.project)
+                await _recover_until_finished(host.subagents)
     finally:
         for host in hosts:
             await finish_despite_cancel(host.close_unopened())
 
 
-async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
+async def _recover_until_finished(supervisor: Supervisor) -> None:
     """Retry for two seconds if a chain stays open, such as by a full disk, then leave it."""
     context = await supervisor.connect()
     for _ in range(MAX_RETRIES):
         await supervisor.recover()
         await supervisor.wait_until_idle()
-        summaries = await run_in_thread(summarize, context.registry)
-        if not any(
-            summary.is_open
-            and summary.project == project
-            and (summary.left or summary.last.owner == context.owner)
-            and not supervisor.why_left(summary.last)
-            for summary in summaries
-        ):
+        if not await context.call(context.registry.read, "owned", context.owner):
             return
         await asyncio.sleep(RETRY_INTERVAL_S)
 
