@@ -56,19 +56,18 @@ class Supervisor:
         self.host, self.state, self.agent_types = host, state, agent_types
         self.limits = options.limits or limits_from(host.settings)
         self.listeners: dict[str, Callable[[], None]] = {}  # by agent, here; the id of the main agent is ""
-        self.left: set[str] = set()  # chains of dead processes that were reported as left alone
+        self.left: set[str] = set()  # chains that this process may not continue, which was reported
         self.elsewhere = RunsElsewhere(session_id, self.notify_parent, host.notice)
         self._session_id, self._options, self._setting = session_id, options, host.settings.registry
         self._context: LifecycleContext | None = None  # while it is connected
         self._connecting = asyncio.Lock()
         self._noticed: set[str] = set()  # what the user was told once, such as waits for the registry
         self._lifecycles: dict[str, RunLifecycle] = {}  # by chain
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # of the lifecycles
         self._watcher: asyncio.Task[None] | None = None  # of the registry, while there are runs
         self._lease_keeper: asyncio.Task[None] | None = None  # while it is connected
         self._owner_watcher: asyncio.Task[None] | None = None  # of other processes, while there are none
-        self._claims = options.claims  # None: this process is not a worker, or takes no more runs
-        self._refused: set[str] = set()  # ids of runs that this worker may not continue
+        self._slots = options.slots  # of a worker; 0: this process is none, or takes no more runs
         self._claiming: asyncio.Task[None] | None = None  # because a slot has become free
 
     # The registry
@@ -108,8 +107,8 @@ class Supervisor:
                     self._setting,
                 )
                 try:
-                    given = vars(claims) if (claims := self._options.claims) else {}
-                    owner = await run_in_thread(partial(registry.join, **given))
+                    join = partial(registry.join, slots=self._options.slots, labels=self._options.labels)
+                    owner = await run_in_thread(join)
                 except BaseException:  # such as: its lock file cannot be made
                     registry.close()
                     raise
@@ -368,15 +367,15 @@ class Supervisor:
         """Adopt the runs of owners that died, and continue them; a worker takes those that are for workers."""
         context = await self.connect()
         return await finish_despite_cancel(
-            self._claim(context) if self._options.claims else self._adopt(context)
+            self._claim(context) if self._options.slots else self._adopt(context)
         )
 
     async def _claim(self, context: LifecycleContext) -> list[SubagentRun]:
         claimed: list[SubagentRun] = []
-        while (claims := self._claims) is not None:
+        while self._slots:
             async with context.worker.lock:
-                take = partial(context.registry.claim, context.owner, claims.labels, left=[*self._refused])
-                run = await context.worker.call(partial(take, max_running=claims.slots))
+                take = partial(context.registry.claim, context.owner, self._options.labels, left=[*self.left])
+                run = await context.worker.call(partial(take, max_running=self._slots))
                 if run is None:
                     break
                 if await self._start_or_refuse(run, context):
@@ -385,11 +384,10 @@ class Supervisor:
 
     async def _start_or_refuse(self, run: SubagentRun, context: LifecycleContext) -> bool:
         """Start a run of this process, or give it up if this is a worker that does not ask its gates."""
-        why = self.why_left(run) if self._options.claims else ""
+        why = self.why_left(run) if self._options.slots else ""
         if not why:
             self._start_lifecycle(run, context)
             return True
-        self._refused.add(run.id)
         refused = f"a worker on {socket.gethostname()} leaves it to others: {why}"
         refuse = partial(context.registry.transition, "refuse", run.id, context.owner, error=refused)
         await context.worker.call(refuse)
@@ -398,7 +396,7 @@ class Supervisor:
 
     async def drain(self, seconds: float) -> bool:
         """Take no more runs. Return whether those that run have ended within this time."""
-        self._claims = None
+        self._slots = 0
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.wait_until_idle()
@@ -441,7 +439,7 @@ class Supervisor:
         if self.host.world.in_hook:
             return []
         adopted = await self.recover()
-        if adopted and not self._options.claims:
+        if adopted and not self._options.slots:
             count = "1 subagent" if len(adopted) == 1 else f"{len(adopted)} subagents"
             modes = [(self.host.permission_mode(run), run.launch.get("permission_mode")) for run in adopted]
             stricter = sorted({mode for mode, earlier in modes if earlier not in (None, mode)})
@@ -470,7 +468,7 @@ class Supervisor:
                 pause = MAX_POLL_S
                 if version != previous or self.elsewhere:
                     await self._look_elsewhere(context)
-                is_idle = not (self.elsewhere or self._lifecycles or self._options.claims)
+                is_idle = not (self.elsewhere or self._lifecycles or self._options.slots)
                 if is_idle and await call(registry.find, "leftovers") is None:
                     return
                 if may_resume := time.monotonic() - resumed_at > RESUME_INTERVAL_S:
@@ -480,7 +478,7 @@ class Supervisor:
                 if check_owners or version != previous:
                     await self.recover_and_notify()
                     check_owners = bool(await call(registry.read, "of_others", owner))
-                if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.claims:
+                if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.slots:
                     deleted_at = time.monotonic()
                     await call(registry.delete_finished)
             except (RegistryError, OSError, RuntimeError) as error:
@@ -603,7 +601,7 @@ class Supervisor:
             del self._lifecycles[run.chain], self._tasks[run.chain]
         self.listeners.pop(run.agent_id, None)
         self.notify_parent(run)
-        if self._claims and self._context and (self._claiming is None or self._claiming.done()):
+        if self._slots and self._context and (self._claiming is None or self._claiming.done()):
             self._claiming = asyncio.create_task(self._claim_again(self._context))
 
     async def _claim_again(self, context: LifecycleContext) -> None:

@@ -37,7 +37,7 @@ from turngate.ports import World
 from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path
 from turngate.subagents import supervisor
-from turngate.subagents.limits import Claims, SubagentLimits, SubagentOptions
+from turngate.subagents.limits import SubagentLimits, SubagentOptions
 from turngate.subagents.registry import Registry, postgres_store
 from turngate.subagents.workers import project_label
 from turngate.transcript.reader import read_records
@@ -268,7 +268,7 @@ def _session(spec: ParentSpec, state: str, children: SubagentOptions) -> Session
 async def _work(spec: ParentSpec) -> None:
     """Claim runs until the process is killed, with a state folder of its own, as on a machine of its own."""
     labels = (project_label(World(LocalShell(), spec.project)),)
-    options = SubagentOptions(limits=LIMITS, claims=Claims(slots=SLOTS, labels=labels))
+    options = SubagentOptions(limits=LIMITS, slots=SLOTS, labels=labels)
     workers = _session(spec, os.path.join(spec.folder, f"state-{spec.session}"), options)._agent.subagents
     while True:
         with contextlib.suppress(RegistryError):  # the server is down

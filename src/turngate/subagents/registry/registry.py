@@ -145,7 +145,7 @@ class Registry:
     def claim(
         self, owner: str, labels: Sequence[str], *, max_running: int, left: Collection[str] = ()
     ) -> SubagentRun | None:
-        """Take the oldest run that is for workers with these labels and has no owner that lives, but none of `left`.
+        """Take the oldest run that is for workers with these labels and has no owner that lives, but no chain in `left`.
 
         None: there is none, or this worker has `max_running` already, or the session of each has all that it may.
         """

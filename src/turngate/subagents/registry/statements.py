@@ -200,7 +200,7 @@ CLAIM = f"""\
 ${{lock}}UPDATE $runs SET {_ADOPTED}, state = CASE state WHEN 'waiting' THEN 'running' ELSE state END,
 started = CASE state WHEN 'waiting' THEN $now ELSE started END
 WHERE id = (SELECT id FROM $runs WHERE {IS_OPEN} AND $for_workers AND $labels_fit AND owner $is_gone
-AND id NOT IN ($ids) AND (SELECT count(*) FROM $runs WHERE owner = $owner AND {_WITH_SLOT}) < $max_running
+AND chain NOT IN ($ids) AND (SELECT count(*) FROM $runs WHERE owner = $owner AND {_WITH_SLOT}) < $max_running
 AND parent NOT IN (SELECT parent FROM $runs WHERE {_WITH_SLOT} AND $for_workers AND NOT owner $is_gone
 GROUP BY parent HAVING count(*) >= max($at_once)) ORDER BY created, id LIMIT 1 $skip_locked) RETURNING *"""
 LEAVE = f"""\

@@ -31,7 +31,7 @@ from turngate.settings.load import report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 from turngate.subagents.git_files import SlotFolder, git_label, is_git_url
-from turngate.subagents.limits import Claims, SubagentOptions, limits_from
+from turngate.subagents.limits import SubagentOptions, limits_from
 from turngate.subagents.workers import project_label
 
 
@@ -97,7 +97,12 @@ class _Worker:
         options, settings = self._options, load_given_settings(self._options, world)
         is_open = options.permission_mode == "bypassPermissions"
         labels = (slot.label if slot else project_label(world), *options.label)
-        claims = Claims(slots=1 if slot else options.slots, labels=labels)
+        children = SubagentOptions(
+            limits=replace(limits_from(settings), depth=0),  # it starts no others: a worker's role may not
+            slots=1 if slot else options.slots,
+            labels=labels,
+            folder=slot,
+        )
         return new_subagent_host(
             options,
             world,
@@ -107,10 +112,7 @@ class _Worker:
             # Each subagent keeps its own permissions, which are not laxer.
             permission_mode=options.permission_mode,
             allow=TOOL_NAMES if is_open else (),
-            # It starts no others: a worker's role may not.
-            children=SubagentOptions(
-                limits=replace(limits_from(settings), depth=0), claims=claims, folder=slot
-            ),
+            children=children,
         )
 
 
