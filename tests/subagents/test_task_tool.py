@@ -293,9 +293,11 @@ def test_two_steers_in_quick_succession_and_one_after_the_end_are_rejected(
             await scene.until(wait)
             words = ("runs", "steer", again.id, prompt)
             code, out, err = await asyncio.to_thread(turngate, *words)
+            (project / "go").touch()
             said.append(f"{code}{out} {err}".replace(again.chain, "CHAIN").partition(" was ")[0].strip())
 
-    scene = parent(project, bash(hang()), {"text": "done", "delay": 0.5}, allow=["Bash"])
+    waits = bash("until [ -e go ]; do sleep 0.05; done")
+    scene = parent(project, bash(hang()), waits, "done", allow=["Bash"])
     scene.during(steer)
     assert said == ["64 turngate: this subagent", "64 turngate: run CHAIN is already finished: done"]
 

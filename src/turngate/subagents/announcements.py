@@ -81,10 +81,8 @@ class Announcements:
         self._queued.discard(key)
         context = await self._supervisor.connect()
         try:
-            runs = await context.call(context.registry.read, "chain", key)
-            if runs:
-                self._report(runs[-1], context.owner)
-            for run in runs:
+            if run := await context.call(context.registry.find, "last", key):
+                self._report(run, context.owner)
                 await context.call(context.registry.mark_delivered, run.id)
         except TurngateError as error:
             self._notice(str(error))

@@ -130,8 +130,11 @@ class RunLifecycle:
             await finish_despite_cancel(self._close())
 
     async def _run_step(self) -> SubagentRun:
-        """Run one step as a task, so that `on_external_change` can cancel it without ending the chain."""
-        self._task = asyncio.create_task(self._step())
+        """Run one step as a task, so that `on_external_change` can cancel it without ending the chain.
+
+        An unexpected failure ends the run, and its parent gets an announcement.
+        """
+        self._task = asyncio.create_task(self._advance())
         try:
             return await self._task
         except asyncio.CancelledError:
@@ -141,6 +144,13 @@ class RunLifecycle:
                 return self.current
             await self._record_usage()
             return await self._reload()
+        except RegistryError:
+            raise
+        except Exception as error:
+            if self._step_failed or self.current.state not in LIVING_STATES:
+                raise
+            self._step_failed = True
+            return await self._give_up_lost(f"it was lost: {type(error).__name__}: {error}")
 
     async def _close(self) -> None:
         if self._task and not self._task.done():
@@ -153,18 +163,6 @@ class RunLifecycle:
         if self._folder:
             self._folder.lock.release()
         self._settle(self.current)
-
-    async def _step(self) -> SubagentRun:
-        """Advance by one step. An unexpected failure ends the run, and its parent gets an announcement."""
-        try:
-            return await self._advance()
-        except RegistryError:
-            raise
-        except Exception as error:
-            if self._step_failed or self.current.state not in LIVING_STATES:
-                raise
-            self._step_failed = True
-            return await self._give_up_lost(f"it was lost: {type(error).__name__}: {error}")
 
     async def _advance(self) -> SubagentRun:
         run, limits = self.current, self._context.limits

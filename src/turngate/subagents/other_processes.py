@@ -23,9 +23,6 @@ class RunsElsewhere:
     def __bool__(self) -> bool:
         return bool(self._runs)
 
-    def has_others_than(self, runs: Sequence[SubagentRun]) -> bool:
-        return not self._runs.keys() <= {run.chain for run in runs}
-
     def of(self, *parent: str) -> list[SubagentRun]:
         """Return those that one agent has started: a session, and a subagent of it or ""."""
         return [run for run in self._runs.values() if (run.parent, run.parent_agent) == parent]
@@ -49,10 +46,10 @@ class RunsElsewhere:
                 self._notify_parent(run)
         self._report([run for run in runs if run.chain not in self._reported])
 
-    def ended(self, runs: Sequence[SubagentRun]) -> list[SubagentRun]:
-        """Return the runs on workers that were among them until now."""
+    def gone(self, runs: Sequence[SubagentRun]) -> list[SubagentRun]:
+        """Return the runs that were among them until now."""
         chains = {run.chain for run in runs}
-        return [run for run in self._runs.values() if run.is_for_workers and run.chain not in chains]
+        return [run for run in self._runs.values() if run.chain not in chains]
 
     def add(self, run: SubagentRun) -> None:
         """Add a run for workers that was registered just now."""

@@ -459,8 +459,8 @@ class Supervisor:
         return self._watcher is not None and not self._watcher.done()
 
     async def _watch(self, context: LifecycleContext) -> None:
-        registry, call, owner = context.registry, context.worker.call, context.owner
-        version, pause, check_owners, reported = -1, 0.0, False, ""
+        registry, call = context.registry, context.worker.call
+        version, pause, reported = -1, 0.0, ""
         deleted_at, resumed_at = float("-inf"), time.monotonic()
         while True:
             try:
@@ -475,9 +475,7 @@ class Supervisor:
                     resumed_at = time.monotonic()
                 if may_resume or version != previous:
                     await self._look_at_own(context, may_resume=may_resume)
-                if check_owners or version != previous:
-                    await self.recover_and_notify()
-                    check_owners = bool(await call(registry.read, "of_others", owner))
+                await self.recover_and_notify()
                 if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.slots:
                     deleted_at = time.monotonic()
                     await call(registry.delete_finished)
@@ -542,10 +540,10 @@ class Supervisor:
         """Adopt the runs of a process that ended before its subagents count as ended, so that the turn waits on."""
         read = partial(self.elsewhere.read, context.registry, context.owner, self.is_own)
         runs = await context.call(read)
-        if self.elsewhere.has_others_than(runs):
+        if self.elsewhere.gone(runs):
             await self.recover_and_notify()
             runs = await context.call(read)
-        for run in self.elsewhere.ended(runs):
+        for run in filter(lambda run: run.is_for_workers, self.elsewhere.gone(runs)):
             transcript = StoredTranscript(context.registry, self.host.transcript_path(run))
             with contextlib.suppress(OSError):  # the registry has the result
                 await context.call(partial(transcript.fetch, run, exact=False))

@@ -173,8 +173,8 @@ class PostgresStore:
                 self._listener.execute(f"LISTEN {schema.CHANGES}")
                 self._changes += 1  # what came before is not known
             own = self._db.info.backend_pid if self._db is not None else None
-            for notification in self._listener.notifies(timeout=seconds, stop_after=1):
-                self._changes += notification.pid != own
+            if any(each.pid != own for each in self._listener.notifies(timeout=seconds)):
+                self._changes += 1
         except psycopg.Error:
             if self._listener is not None:
                 self._listener.close()

@@ -172,9 +172,7 @@ class Registry:
 
     def delete_finished(self, retention: float = FINISHED_RETENTION_S) -> int:
         """Delete runs that finished `retention` seconds ago, but none with an undelivered result."""
-        finished = self._rows(sql.DELETE_FINISHED, retention=retention)
-        given_up = self._rows(sql.DELETE_GIVEN_UP, retention=retention + GIVEN_UP_RETENTION_S)
-        return len(finished) + len(given_up)
+        return len(self._rows(sql.DELETE_FINISHED, retention=retention, given_up=GIVEN_UP_RETENTION_S))
 
     # Transcripts of subagents on workers, which need PostgreSQL
 

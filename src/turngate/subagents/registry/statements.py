@@ -13,7 +13,7 @@ Transition = Literal[
     "start", "end", "usage", "redirect", "cancel_redirect", "finish", "lost", "announce", "attempt", "give_up", "done", "refuse",
 ]
 # fmt: on
-Query = Literal["run", "last", "chain", "all", "owned", "unfinished", "of_others", "leftovers"]
+Query = Literal["run", "last", "chain", "all", "owned", "unfinished", "leftovers"]
 
 Database = Literal["sqlite", "postgresql"]
 _LIVING_OWNERS = "(SELECT id FROM turngate.owners WHERE seen > now() - make_interval(secs => %(lease_s)s))"
@@ -228,12 +228,11 @@ QUERIES: dict[Query, str] = {
     "chain": "SELECT * FROM $runs WHERE chain = $value ORDER BY created, steer_count",
     "all": "SELECT * FROM $runs ORDER BY created, id",
     "owned": f"{_OPEN_RUNS} AND state IN ({_OPEN}) AND owner = $value",
-    "of_others": f"{_OPEN_RUNS} AND state IN ({_OPEN}) AND owner != $value LIMIT 1",
     "unfinished": f"{_OPEN_RUNS} AND {_UNFINISHED} AND parent = $value ORDER BY created, id",
     "leftovers": f"{_OPEN_RUNS} UNION ALL SELECT * FROM $runs WHERE {_FINISHED} AND {_IS_DELETABLE} LIMIT 1",
 }
 DELETE_FINISHED = f"""\
-DELETE FROM $runs WHERE {_FINISHED} AND ended < $now - $retention AND {_IS_DELETABLE}
+DELETE FROM $runs WHERE ended < $now - $retention AND ({_FINISHED} AND {_IS_DELETABLE}
 AND NOT EXISTS (SELECT 1 FROM $runs AS later
-WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({_OPEN})) RETURNING id"""
-DELETE_GIVEN_UP = "DELETE FROM $runs WHERE state = 'given_up' AND ended < $now - $retention RETURNING id"
+WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({_OPEN}))
+OR state = 'given_up' AND ended < $now - $retention - $given_up) RETURNING id"""

@@ -5,7 +5,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from turngate.aio.threads import run_in_thread
@@ -175,11 +175,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    if not options.watch:
-        return _print_list(options, all_subagents)
-    if options.json:
+    if options.watch and options.json:
         raise UsageError("--watch prints a table; leave --json out")
-    run_until_signal(_watch(options))
+    if options.watch:
+        run_until_signal(_watch(options))
+        return 0
+    with show_if_slow("reading the registry"):
+        summaries = all_subagents()
+    _print_list(options, summaries)
     return 0
 
 
@@ -191,21 +194,18 @@ async def _watch(options: argparse.Namespace) -> None:
         if shown != seen:
             seen = shown
             print(own_sequence("\033[H\033[J", sys.stdout) if sys.stdout.isatty() else "", end="")
-            _print_list(options, lambda: summaries)  # noqa: B023 - called at once
+            _print_list(options, summaries)
             sys.stdout.flush()
         await asyncio.sleep(WATCH_INTERVAL_S)
 
 
-def _print_list(options: argparse.Namespace, read: Callable[[], list[SubagentSummary]]) -> int:
-    with show_if_slow("reading the registry"):
-        summaries = read()
+def _print_list(options: argparse.Namespace, summaries: list[SubagentSummary]) -> None:
     if options.json:
         print(json.dumps([summary_json(each, with_runs=options.all) for each in summaries], indent=2))
     elif not summaries:
         print(NO_SUBAGENTS)
     else:
         print("\n".join(format_table(summaries, time.time(), with_runs=options.all)))
-    return 0
 
 
 def _show(options: argparse.Namespace) -> int:
