@@ -1,13 +1,14 @@
 """The Task tool: a child works while the call waits, and its last answer is all that the parent gets."""
 
 import asyncio
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.builders import rule, write_settings
-from tests.support.cli import turngate
 from tests.support.registry import brought, kept, opened
 from tests.support.sessions import (
     SAVE_INPUT,
@@ -248,32 +249,39 @@ def test_an_interrupt_keeps_the_results_that_were_there(project: Path) -> None:
 
 @pytest.mark.req("X-31")
 @pytest.mark.parametrize(
-    ("now", "prompt", "since", "said"),
+    ("now", "prompt", "said"),
     [
-        ("running", " ", 9.0, "a steer needs a prompt"),
-        ("running", "x" * 4001, 9.0, "the prompt has 4001 characters; a steer may have 4000"),
-        ("waiting", "on", 9.0, "run r has not started yet; kill it, or steer it once it runs"),
-        ("steering", "on", 9.0, "run r is already being restarted; wait until it runs again"),
-        ("done", "on", 9.0, "run r is already finished, or another steer is under way"),
-        ("killed", "on", 9.0, "run r is already finished, or another steer is under way"),
-        ("running", "on", 1.94, "this subagent was steered 1.9 s ago; wait 2 s between two steers"),
+        ("running", " ", "a steer needs a prompt"),
+        ("running", "x" * 4001, "the prompt has 4001 characters; a steer may have 4000"),
+        ("waiting", "on", "run r has not started yet; kill it, or steer it once it runs"),
+        ("steering", "on", "run r is already being restarted; wait until it runs again"),
+        ("done", "on", "run r is already finished, or another steer is under way"),
+        ("killed", "on", "run r is already finished, or another steer is under way"),
     ],
 )
-def test_a_steer_that_is_not_allowed(
-    state: Path, now: RunState, prompt: str, since: float, said: str
-) -> None:
+def test_a_steer_that_is_not_allowed(state: Path, now: RunState, prompt: str, said: str) -> None:
     with opened(state) as registry:
         run = brought(registry, now)
         with pytest.raises(UsageError) as raised:
-            steer(registry, run, prompt, since=since)
+            steer(registry, run, prompt)
         assert (str(raised.value), kept(registry)) == (said, run)
 
 
 @pytest.mark.req("X-31")
-@pytest.mark.parametrize("since", [2.0, -3600.0, float("inf")])
-def test_a_steer_that_is_allowed(state: Path, since: float) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"created": 9.0},
+        {"replaces": "q", "by_hook": True},
+        {"replaces": "q", "created": 9.0},
+        {"replaces": "q", "created": 9e9},
+    ],
+    ids=["first", "redirected just now", "steered long ago", "clock set back"],
+)
+def test_a_steer_that_is_allowed(state: Path, fields: dict[str, Any]) -> None:
     with opened(state) as registry:
-        steering = steer(registry, brought(registry, "running"), "x" * 4000, since=since)
+        working = replace(brought(registry, "running"), **{"created": time.time(), **fields})
+        steering = steer(registry, working, "x" * 4000)
     assert (steering.state, steering.next_prompt) == ("steering", "x" * 4000)
 
 
@@ -281,7 +289,6 @@ def test_a_steer_that_is_allowed(state: Path, since: float) -> None:
 def test_two_steers_in_quick_succession_and_one_after_the_end_are_rejected(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steering, "STEER_INTERVAL_S", HANG_TIMEOUT_S)  # also on a slow machine
     said: list[str] = []
 
     async def steer(scene: Parent) -> None:
@@ -289,17 +296,18 @@ def test_two_steers_in_quick_succession_and_one_after_the_end_are_rejected(
         marked = await scene.steer("one")
         assert (marked.state, marked.steer_count) == ("steering", 0)
         again = await scene.until("replaced")
-        for wait, prompt in (("replaced", "two"), ("done", "three")):
-            await scene.until(wait)
-            words = ("runs", "steer", again.id, prompt)
-            code, out, err = await asyncio.to_thread(turngate, *words)
+        for step, interval in (("replaced", HANG_TIMEOUT_S), ("done", 0.0)):  # also on a slow machine
+            await scene.until(step)
+            monkeypatch.setattr(steering, "STEER_INTERVAL_S", interval)
+            with pytest.raises(UsageError) as raised:
+                await scene.steer("two", again.id)
+            said.append(str(raised.value).replace(again.id, "RUN").partition(" was ")[0])
             (project / "go").touch()
-            said.append(f"{code}{out} {err}".replace(again.chain, "CHAIN").partition(" was ")[0].strip())
 
     waits = bash("until [ -e go ]; do sleep 0.05; done")
     scene = parent(project, bash(hang()), waits, "done", allow=["Bash"])
     scene.during(steer)
-    assert said == ["64 turngate: this subagent", "64 turngate: run CHAIN is already finished: done"]
+    assert said == ["this subagent", "run RUN is already finished, or another steer is under way"]
 
 
 # Nothing is revised once it has had effects, where the operator says so

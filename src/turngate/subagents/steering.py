@@ -1,5 +1,7 @@
 """Steering: a person gives a subagent a new prompt."""
 
+import time
+
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.registry import Registry
@@ -8,11 +10,10 @@ STEER_INTERVAL_S = 2.0
 MAX_STEER_PROMPT_CHARS = 4000
 
 
-def steer(registry: Registry, run: SubagentRun, prompt: str, *, since: float = float("inf")) -> SubagentRun:
-    """Request a restart with a new prompt. Raises UsageError if that is not allowed now.
-
-    `since`: seconds since the last steer; negative if the clock was set back meanwhile, so that they are not known.
-    """
+def steer(registry: Registry, run: SubagentRun, prompt: str) -> SubagentRun:
+    """Request a restart with a new prompt. Raises UsageError if that is not allowed now."""
+    # A steer creates a run, whose age is the time since that steer; negative if the clock was set back meanwhile.
+    since = time.time() - run.created if run.replaces and not run.by_hook else float("inf")
     if not prompt.strip():
         raise UsageError("a steer needs a prompt")
     if len(prompt) > MAX_STEER_PROMPT_CHARS:

@@ -240,12 +240,9 @@ def _steer(options: argparse.Namespace) -> int:
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     with existing_registry() as registry:
         summary = _find(registry, options.id)
-        run = summary.last
-        if run.state not in LIVING_STATES:
+        if summary.last.state not in LIVING_STATES:
             raise _already_finished(summary)
-        # A steer creates a run, whose age is then the time since that steer.
-        since = time.time() - run.created if run.replaces and not run.by_hook else float("inf")
-        steer(registry, run, prompt, since=since)
+        steer(registry, summary.last, prompt)
     print(f"steered  {summary.id[:8]}  {summary.title}")
     if summary.left:
         print("Its process died. It continues with the new prompt once it is recovered:")
