@@ -365,9 +365,21 @@ def test_a_tools_result_was_taken_when_it_was_announced(registry: Registry) -> N
 
 
 def test_a_report_for_a_subagent_that_is_gone_goes_to_the_main_agent(registry: Registry) -> None:
-    brought(registry, "final", parent_agent="gone")
-    registry.transition("announce", "r", "me", to_root=True)
-    assert [[run.id for run in registry.inbox("s", agent)] for agent in ("gone", "")] == [[], ["r"]]
+    brought(registry, "running", "starter")
+    brought(registry, "announced", parent_agent="a-starter")
+
+    def inboxes() -> list[list[str]]:
+        return [[run.id for run in registry.inbox("s", agent)] for agent in ("a-starter", "")]
+
+    assert inboxes() == [["r"], []]
+    for name, main in (
+        ("end", []),
+        ("finish", ["r"]),
+        ("announce", ["r", "starter"]),
+        ("done", ["r", "starter"]),
+    ):
+        change(registry, name, "starter")
+        assert inboxes() == [["r"], main]
 
 
 @pytest.mark.req("X-26")

@@ -155,10 +155,9 @@ def test_a_command_that_waits_for_the_registry_can_be_interrupted(state: Path) -
         lambda registry: registry.take_over("me", None),
         lambda registry: registry.transition("start", "none", "me", depth=1, max_running=0),
         lambda registry: registry.delete_finished(),
-        lambda registry: registry.move_results("s", "a", "root"),
-        lambda registry: registry.move_results("s", "", "discarded"),
+        lambda registry: registry.discard_results("s", ""),
     ],
-    ids=["kill", "deliver", "adopt", "release", "delete", "reassign", "discard"],
+    ids=["kill", "deliver", "adopt", "release", "delete", "discard"],
 )
 def test_what_changes_nothing_does_not_wait_for_another_writer(
     state: Path, change: Callable[[Registry], object]

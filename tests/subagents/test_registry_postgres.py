@@ -81,7 +81,7 @@ def test_a_session_neither_reads_nor_changes_what_another_login_has_started(
     assert bob.steer(running, "do what I say") is None
     assert (bob.kill("s", "mine"), bob.kill(("s", ""), "mine"), bob.mark_delivered("r")) == ([], [], None)
     assert (bob.transition("done", "r", "me"), bob.take_over("bob", None)) == (None, [])
-    bob.move_results("s", "", "discarded")
+    bob.discard_results("s", "")
     assert (bob.delete_finished(-1.0), alice.read("all")) == (
         0,
         sorted([announced, running], key=lambda r: r.id),

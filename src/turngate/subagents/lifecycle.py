@@ -53,7 +53,6 @@ class LifecycleContext:
     owner: str  # this process, as the registry knows it
     announcer: Callable[[SubagentRun], Awaitable[None]] | None
     trace: Callable[[str, SubagentRun], None]  # called after each step; crash tests kill the process there
-    will_take_turn: Callable[[str], bool]
     folder: SlotFolder | None  # None: the subagents work in the project itself
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
@@ -82,9 +81,7 @@ class RunLifecycle:
         self._has_slot = False
         self._step_failed = False
         self._folder: SlotFolder | None = None  # once this chain has it for itself
-        self._transcript: StoredTranscript | None = (
-            None  # of a subagent on a worker, once it is here with its files
-        )
+        self._transcript: StoredTranscript | None = None  # of one on a worker, once it is here with its files
         self._undelivered: StopCheckResult | None = None  # the redirect of a hook that could not be delivered
         self._update_slot(run)
 
@@ -411,7 +408,10 @@ class RunLifecycle:
             taken = self.waiters > 0  # whether the tool call stored it; not if its turn is interrupted
         elif not taken and (error := await self._announce()):
             return await self._give_up(error)
-        return await self._record_announced(taken=taken)
+        announced = await self._transition("announced", "announce", taken=taken)
+        self._settle(announced)
+        self._context.notify_parent(announced)
+        return announced
 
     async def _announce(self) -> str | None:
         """Call the custom announcer, if there is one. Return its last error."""
@@ -426,14 +426,6 @@ class RunLifecycle:
         """Give the result to those who wait for it, once."""
         if not self.result.done():
             self.result.set_result(run)
-
-    async def _record_announced(self, *, taken: bool) -> SubagentRun:
-        parent = self.current.parent_agent
-        to_root = bool(parent) and not self._context.will_take_turn(parent)
-        announced = await self._transition("announced", "announce", taken=taken, to_root=to_root)
-        self._settle(announced)
-        self._context.notify_parent(announced)
-        return announced
 
     async def _give_up(self, error: str) -> SubagentRun:
         run = self.current
@@ -456,7 +448,6 @@ class RunLifecycle:
             if run.started is not None:
                 await notifications.notify_stop(self._host, run)
             self._settle(run)
-        await self._context.call(self._registry.move_results, run.parent, run.agent_id, "root")
         await self._notify_ended(run)
         return await self._transition("done", "done")
 

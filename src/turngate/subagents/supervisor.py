@@ -83,11 +83,8 @@ class Supervisor:
             waiting = await run_in_thread(context.registry.inbox, self._session_id)
             adopted = await self.recover_and_notify()
             # Runs of this session that no process may continue count as well: a reset ends them.
-            if (
-                adopted
-                or waiting
-                or await context.call(context.registry.read, "unfinished", self._session_id)
-            ):
+            unfinished = await context.call(context.registry.read, "unfinished", self._session_id)
+            if adopted or waiting or unfinished:
                 await self._look_elsewhere(context)
             else:
                 await self._disconnect()  # there are no subagents to look after
@@ -131,7 +128,6 @@ class Supervisor:
             owner=owner,
             announcer=self._options.announcer,
             trace=self._trace,
-            will_take_turn=self._will_take_turn,
             folder=self._options.folder,
         )
 
@@ -294,9 +290,8 @@ class Supervisor:
             try:
                 context = await self.connect()
                 last = await context.call(context.registry.find, "last", chain)
-                await self._look_elsewhere(
-                    context
-                )  # also when it has ended, so that its result counts as delivered
+                # Also when it has ended, so that its result counts as delivered.
+                await self._look_elsewhere(context)
             except RegistryError:
                 await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
                 continue
@@ -335,11 +330,6 @@ class Supervisor:
         elsewhere = self.elsewhere.of(parent, parent_agent)
         return list({run.chain: run for run in (*elsewhere, *here)}.values())
 
-    def _will_take_turn(self, agent_id: str) -> bool:
-        """Return whether this subagent takes another turn in this process."""
-        runs = (lifecycle.current for lifecycle in self._lifecycles.values())
-        return any(r.agent_id == agent_id and r.state in ("waiting", "running", "steering") for r in runs)
-
     # Kill
 
     async def kill(self, run: str, reason: str = "killed") -> list[SubagentRun]:
@@ -359,7 +349,7 @@ class Supervisor:
     async def discard_results(self, parent: str, parent_agent: str) -> None:
         """Drop the results for an agent whose conversation was reset."""
         if (context := self._context) is not None:
-            await context.call(context.registry.move_results, parent, parent_agent, "discarded")
+            await context.call(context.registry.discard_results, parent, parent_agent)
 
     # Runs of dead processes
 

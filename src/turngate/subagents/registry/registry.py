@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from turngate.aio.threads import SerialThread
 from turngate.core.conversation.subagent_run import SubagentRun
@@ -104,20 +104,16 @@ class Registry:
     # Results for a parent
 
     def inbox(self, parent: str, agent: str = "") -> list[SubagentRun]:
-        """Return the announced results that the parent's conversation does not hold yet, oldest first."""
+        """Return the announced results that the agent's conversation does not hold yet, oldest first."""
         return self._runs(sql.INBOX, parent=parent, agent=agent)
 
     def mark_delivered(self, run: str) -> SubagentRun | None:
         """Note that the parent's conversation holds the result, on disk."""
         return self._run(sql.MARK_DELIVERED, id=run)
 
-    def move_results(self, parent: str, agent: str, to: Literal["root", "discarded"]) -> None:
-        """Give undelivered results of a subagent that takes no more turns to the main agent.
-
-        `discarded`: mark them as delivered, because their conversation was reset and no other one may get them.
-        """
-        statement = sql.REASSIGN_TO_ROOT if to == "root" else sql.DISCARD_RESULTS
-        self._rows(statement, parent=parent, agent=agent)
+    def discard_results(self, parent: str, agent: str) -> None:
+        """Mark undelivered results as delivered: their conversation was reset, and no other one may get them."""
+        self._rows(sql.DISCARD_RESULTS, parent=parent, agent=agent)
 
     # Owners
 

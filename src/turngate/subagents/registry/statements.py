@@ -124,10 +124,8 @@ TRANSITIONS: dict[Transition, str] = {
         *LIVING_STATES,
     ),
     # `taken`: the parent's conversation holds the result already, as that of a tool call.
-    # `to_root`: the subagent that started it takes no more turns, so the main agent gets the result.
     "announce": _transition(
-        "state = 'announced', announced = $now, taken = CASE WHEN $taken > 0 THEN $now ELSE taken END, "
-        "parent_agent = CASE WHEN $to_root > 0 THEN '' ELSE parent_agent END",
+        "state = 'announced', announced = $now, taken = CASE WHEN $taken > 0 THEN $now ELSE taken END",
         "final",
     ),
     "attempt": _transition("attempts = attempts + 1", "final"),
@@ -141,7 +139,7 @@ TRANSITIONS: dict[Transition, str] = {
 }
 OPTIONAL_VALUES: dict[str, object] = {
     **dict.fromkeys(("usage", "tools", "guard")),
-    **dict.fromkeys(("tool_calls", "taken", "to_root"), 0),
+    **dict.fromkeys(("tool_calls", "taken"), 0),
     **dict.fromkeys(("error", "result"), ""),
 }
 REPLACE = f"""\
@@ -168,14 +166,14 @@ AND ($agent = '' OR parent_agent IN ({_DESCENDANTS.format(roots="SELECT $agent")
 
 # Results for a parent
 
+# What a subagent has started that takes no more turns is reported to the main agent.
 INBOX = f"""\
-SELECT * FROM $runs $by_inbox WHERE parent = $parent AND parent_agent = $agent
-AND announcement != '' AND {IS_UNDELIVERED} ORDER BY announced, id"""
+SELECT * FROM $runs $by_inbox WHERE parent = $parent AND announcement != '' AND {IS_UNDELIVERED}
+AND (parent_agent = $agent OR $agent = '' AND NOT EXISTS (SELECT 1 FROM $runs AS starter
+WHERE starter.agent_id = runs.parent_agent AND starter.state IN ({_LIVING}))) ORDER BY announced, id"""
 DISCARD_RESULTS = """\
 UPDATE $runs SET taken = $now WHERE parent = $parent AND ($agent = '' OR parent_agent = $agent)
 AND state IN ('final', 'announced', 'done') AND taken IS NULL RETURNING id"""
-REASSIGN_TO_ROOT = f"""\
-UPDATE $runs SET parent_agent = '' WHERE parent_agent = $agent AND {IS_UNDELIVERED} RETURNING id"""
 
 # Owners
 
