@@ -246,6 +246,7 @@ def test_a_session_that_loses_a_subagent_cancels_its_work_and_gets_the_result_as
             owner = other.join()
             execute(other, f"UPDATE $runs SET owner = '{owner}' RETURNING id")
             while len(scene.model.requests) < 3:  # the tool call has ended
+                assert await asyncio.to_thread(other.beat, owner)
                 await asyncio.sleep(0.01)
             assert not is_running(pid.read_text().strip())
             ended = other.transition("end", run.id, owner, outcome="ok", reason="complete", result="7")
@@ -253,6 +254,7 @@ def test_a_session_that_loses_a_subagent_cancels_its_work_and_gets_the_result_as
             other.transition("finish", run.id, owner, **{**FINAL, "announcement": announcement(ended)})
             other.transition("announce", run.id, owner)
             while len(scene.model.requests) < 4:
+                assert await asyncio.to_thread(other.beat, owner)
                 await asyncio.sleep(0.01)
             other.transition("done", run.id, owner)
 

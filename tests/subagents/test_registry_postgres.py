@@ -446,7 +446,7 @@ def test_the_command_needs_the_url_of_a_database() -> None:
     assert turngate("registry", "init") == (
         64,
         "",
-        "turngate: set TURNGATE_REGISTRY to the URL of a database: postgresql://USER@HOST/NAME\n",
+        "turngate: `turngate registry init` needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME\n",
     )
 
 

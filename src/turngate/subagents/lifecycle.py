@@ -16,6 +16,7 @@ from turngate.aio.threads import T, run_in_thread
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Reply, Usage, UserMessage
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced
+from turngate.core.events.events import SubagentStart
 from turngate.core.events.stream_events import SubagentRedirected, SubagentStarted, TurnResult
 from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.tool_effects import added_context
@@ -27,12 +28,7 @@ from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
 from turngate.subagents.registry import Registry, RegistryWorker
 from turngate.subagents.registry.statements import Transition
 from turngate.subagents.stored_transcript import StoredTranscript
-from turngate.subagents.subagent_stop import (
-    StopCheckResult,
-    check_stop,
-    has_stop_checks,
-    hooks_of_redirect,
-)
+from turngate.subagents.subagent_stop import StopCheckResult, check_stop, has_stop_checks, hooks_of_redirect
 
 Step = Transition | Literal["replace"]
 MACHINE_FULL_RETRY_S = 0.2
@@ -283,7 +279,9 @@ class RunLifecycle:
         conversation = session.conversation
         if run.id == run.chain and not conversation.has_delivered(run.id):
             self._host.emit(SubagentStarted(run.agent_id, run.agent_type, run.label), run)
-            verdict = await notifications.notify_start(self._host, run)
+            fields = notifications.event_fields(self._host, run)
+            event = SubagentStart(**fields, agent_id=run.agent_id, agent_type=run.agent_type)
+            verdict = await self._host.ask_hooks(event, run)
             self._unenforced += verdict.unenforced
             if context := added_context(verdict.runs, plain=False):
                 conversation.append(UserMessage(context, "context"))
@@ -452,10 +450,8 @@ class RunLifecycle:
         return await self._transition("done", "done")
 
     async def _notify_ended(self, run: SubagentRun) -> None:
-        await notifications.notify_ended(self._host, run)
+        await notifications.notify_ended(self._host, run, self._take_unenforced())
         self._context.trace("end_notified", run)
-        unenforced = (*run.unenforced, *self._take_unenforced())  # the latter if it was killed
-        self._host.emit(replace(notifications.finished_event(run), unenforced=unenforced), run)
 
     # State
 

@@ -10,12 +10,11 @@ from typing import Any
 from turngate.core.conversation.checkpoints import WaitingAgent
 from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.core.events.events import SubagentStart
 from turngate.core.events.hook_input import effort_level
 from turngate.core.events.plugin_events import SubagentStopPayload, ended_event, stopping_context
 from turngate.core.events.stream_events import SubagentFinished
 from turngate.core.text import truncate
-from turngate.core.verdict.verdict import Verdict
+from turngate.core.verdict.hook_run import HookOutput
 from turngate.subagents.host import SubagentHost
 from turngate.subagents.limits import SubagentLimits
 
@@ -53,12 +52,6 @@ def finished_event(run: SubagentRun) -> SubagentFinished:
     )
 
 
-async def notify_start(host: SubagentHost, run: SubagentRun) -> Verdict:
-    """Fire SubagentStart."""
-    event = SubagentStart(**event_fields(host, run), agent_id=run.agent_id, agent_type=run.agent_type)
-    return await host.ask_hooks(event, run)
-
-
 def event_fields(host: SubagentHost, run: SubagentRun) -> dict[str, Any]:
     """Return the fields that every event about a subagent has."""
     return {
@@ -91,9 +84,11 @@ async def notify_stop(host: SubagentHost, run: SubagentRun) -> None:
     report_plugin_errors(host, run)
 
 
-async def notify_ended(host: SubagentHost, run: SubagentRun) -> None:
+async def notify_ended(host: SubagentHost, run: SubagentRun, unenforced: tuple[HookOutput, ...]) -> None:
+    """Call the `subagent_ended` handlers, and emit the end. `unenforced`: gates of one that was killed, in no row."""
     await host.plugins.notify("subagent_ended", ended_event(run), stopping_context(run))
     report_plugin_errors(host, run)
+    host.emit(replace(finished_event(run), unenforced=(*run.unenforced, *unenforced)), run)
 
 
 def report_plugin_errors(host: SubagentHost, run: SubagentRun) -> None:

@@ -111,25 +111,22 @@ class Supervisor:
                     raise
                 if registry.store.notice:
                     self.host.notice(registry.store.notice)
-                self._context = self._new_context(registry, owner)
+                self._context = LifecycleContext(
+                    host=self.host,
+                    registry=registry,
+                    worker=RegistryWorker(registry),
+                    limits=self.limits,
+                    slots=ConcurrencySlots(self.limits.at_once),
+                    notify_parent=self.notify_parent,
+                    owner=owner,
+                    announcer=self._options.announcer,
+                    trace=self._trace,
+                    folder=self._options.folder,
+                )
                 if registry.store.has_lease and (self._lease_keeper is None or self._lease_keeper.done()):
                     self._lease_keeper = asyncio.create_task(self._keep_lease())
                 self.watch()
         return self._context
-
-    def _new_context(self, registry: Registry, owner: str) -> LifecycleContext:
-        return LifecycleContext(
-            host=self.host,
-            registry=registry,
-            worker=RegistryWorker(registry),
-            limits=self.limits,
-            slots=ConcurrencySlots(self.limits.at_once),
-            notify_parent=self.notify_parent,
-            owner=owner,
-            announcer=self._options.announcer,
-            trace=self._trace,
-            folder=self._options.folder,
-        )
 
     def _notice_once(self, text: str) -> None:
         if text not in self._noticed:

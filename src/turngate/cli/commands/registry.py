@@ -4,7 +4,6 @@ import argparse
 
 from turngate.cli.arguments import EXIT_ERRORS, Parser
 from turngate.errors import RegistryError, UsageError
-from turngate.state.paths import REGISTRY_URL
 
 
 def declare(parser: Parser) -> None:
@@ -29,8 +28,7 @@ def run(_: argparse.Namespace) -> int:
     from turngate.subagents.registry.registry import registry_url  # noqa: PLC0415
 
     try:
-        if not (url := registry_url(registry_setting())):
-            raise UsageError(f"set {REGISTRY_URL} to the URL of a database: postgresql://USER@HOST/NAME")
+        url = registry_url(registry_setting(), needed_by="`turngate registry init`")
         from turngate.subagents.registry.postgres_store import create_schema  # noqa: PLC0415
 
         print("\n".join(create_schema(url)))

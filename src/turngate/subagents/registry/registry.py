@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from turngate.aio.threads import SerialThread
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.errors import RegistryError, SubagentBusy
+from turngate.errors import RegistryError, SubagentBusy, UsageError
 from turngate.state.paths import REGISTRY_FILE, REGISTRY_URL
 from turngate.subagents.registry import statements as sql
 from turngate.subagents.registry.sqlite_store import SqliteStore
@@ -26,9 +26,13 @@ GIVEN_UP_RETENTION_S = 7 * 86400.0
 FINISHED_RETENTION_S = 300.0
 
 
-def registry_url(setting: str | None = None) -> str:
+def registry_url(setting: str | None = None, *, needed_by: str = "") -> str:
     """Return the URL of a registry on PostgreSQL, by the environment or else the user's setting; "": a file."""
     url = os.environ.get(REGISTRY_URL) or setting or ""
+    if needed_by and not url:
+        raise UsageError(
+            f"{needed_by} needs a registry on PostgreSQL; set {REGISTRY_URL} to postgresql://USER@HOST/NAME"
+        )
     if url and not url.startswith(("postgresql://", "postgres://")):
         where = REGISTRY_URL if os.environ.get(REGISTRY_URL) else "`registry` of your settings"
         raise RegistryError(f"{where} is not the URL of a registry, expected postgresql://USER@HOST/NAME")
@@ -127,8 +131,9 @@ class Registry:
         adopted: list[SubagentRun] = []
         for dead in self.dead_owners(owner, project):
             found = self._runs(sql.ABANDONED, dead=dead, project=project)
-            ids = json.dumps([run.id for run in found if may_adopt(run)])
-            adopted += self._runs(sql.ADOPT, owner=owner, dead=dead, ids=ids, rapid_s=RAPID_RECOVERY_S)
+            if ids := [run.id for run in found if may_adopt(run)]:
+                values = {"ids": json.dumps(ids), "rapid_s": RAPID_RECOVERY_S}
+                adopted += self._runs(sql.ADOPT, owner=owner, dead=dead, **values)
         return adopted
 
     def dead_owners(self, owner: str, project: str | None = None, left: Collection[str] = ()) -> list[str]:

@@ -99,10 +99,8 @@ def _session_factory(
     options: argparse.Namespace, world: World, settings: Settings, folders: list[str]
 ) -> Callable[..., Session]:
     """Return a function that makes the session of the command line; its caller adds the event handlers."""
-    if options.subagents != "here" and not registry_url(settings.registry):
-        raise UsageError(
-            f"--subagents {options.subagents} needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
-        )
+    if options.subagents != "here":
+        registry_url(settings.registry, needed_by=f"--subagents {options.subagents}")
     with show_if_slow("loading the model"):
         model = find_model(options.model or settings.model, settings)
     return partial(

@@ -6,7 +6,6 @@ import re
 
 from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_INTERNAL, Parser, add_project_options
 from turngate.cli.commands.run import PERMISSION_MODES
-from turngate.errors import UsageError
 from turngate.state.paths import REGISTRY_URL
 
 DRAIN_S = 25.0  # Kubernetes kills a process 30 s after it has asked it to end
@@ -91,8 +90,5 @@ def run(options: argparse.Namespace) -> int:
             print(f"in other terminals: export TURNGATE_REGISTRY='{url}'", flush=True)
             os.environ[REGISTRY_URL] = url
             return run_worker(options)
-    if not registry_url(registry_setting()):
-        raise UsageError(
-            "a worker needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
-        )
+    registry_url(registry_setting(), needed_by="a worker")
     return run_worker(options)
