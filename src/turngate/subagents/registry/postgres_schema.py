@@ -1,6 +1,13 @@
 """The schema of a registry on PostgreSQL, and the rights of its two roles; `turngate registry init` creates them."""
 
-from turngate.subagents.registry.table import COLUMNS, INDEXES, IS_OPEN, SCHEMA_VERSION, column_definition
+from turngate.subagents.registry.table import (
+    COLUMNS,
+    INDEXES,
+    IS_OPEN,
+    PROJECT_LABEL,
+    SCHEMA_VERSION,
+    column_definition,
+)
 
 SESSION_ROLE, WORKER_ROLE = "turngate_session", "turngate_worker"
 ROLES = {
@@ -40,7 +47,7 @@ CREATE TABLE IF NOT EXISTS turngate.transcripts (
   chain text REFERENCES turngate.runs ON DELETE CASCADE, start bigint, part text NOT NULL, PRIMARY KEY (chain, start));
 {"".join(f"ALTER TABLE turngate.runs ADD COLUMN IF NOT EXISTS {column_definition(name)};" for name in COLUMNS)}
 {INDEXES.replace(" ON runs ", " ON turngate.runs ")}
-CREATE INDEX IF NOT EXISTS claimable ON turngate.runs ((labels ->> 0), created, id) WHERE labels IS NOT NULL AND {IS_OPEN};
+CREATE INDEX IF NOT EXISTS to_claim ON turngate.runs (({PROJECT_LABEL}), created, id) WHERE labels IS NOT NULL AND {IS_OPEN};
 """
 
 # For each row: a trigger for each statement would also fire for one that changes nothing, such as an empty claim.

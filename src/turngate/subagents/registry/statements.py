@@ -6,7 +6,7 @@ from string import Template
 from typing import Literal
 
 from turngate.core.conversation.subagent_run import LIVING_STATES, OPEN_STATES, RunState
-from turngate.subagents.registry.table import COLUMNS, IS_OPEN, IS_UNDELIVERED, STATES
+from turngate.subagents.registry.table import COLUMNS, IS_OPEN, IS_UNDELIVERED, PROJECT_LABEL, STATES
 
 # fmt: off
 Transition = Literal[
@@ -19,10 +19,8 @@ Database = Literal["sqlite", "postgresql"]
 _LIVING_OWNERS = "(SELECT id FROM turngate.owners WHERE seen > now() - make_interval(secs => %(lease_s)s))"
 _UNFIT_LABELS = """SELECT 1 FROM json_each(launch, '$.workers.labels') \
 WHERE value NOT IN (SELECT value FROM json_each(:labels))"""
-_OFFERED = "ANY (ARRAY(SELECT jsonb_array_elements_text(%(labels)s::jsonb)))"
-_FIRST_LABEL = (
-    f"(labels ->> 0 = {_OFFERED} OR labels ->> 0 IS NULL)"  # has an index, so that others are not looked at
-)
+# Runs of one project are read in their order by an index, up to the first that may be claimed.
+_FITTING = f"{PROJECT_LABEL} = coalesce(%(labels)s::jsonb ->> 0, '') AND labels <@ %(labels)s::jsonb"
 _REACHED = "(starts_with(project, 'ssh://') OR host IN ('', %(host)s))"
 # `$name` in a statement is one of these, or else a parameter. Runs that workers may claim have `workers` in their launch.
 DIFFERENCES = {
@@ -36,7 +34,7 @@ DIFFERENCES = {
     # A folder of this machine, or a location that all machines reach.
     "in_project": ("json_extract(launch, '$.project') = :project", f"project = %(project)s AND {_REACHED}"),
     "for_workers": ("json_extract(launch, '$.workers') IS NOT NULL", "labels IS NOT NULL"),
-    "labels_fit": (f"NOT EXISTS ({_UNFIT_LABELS})", f"labels <@ %(labels)s::jsonb AND {_FIRST_LABEL}"),
+    "labels_fit": (f"NOT EXISTS ({_UNFIT_LABELS})", _FITTING),
     "at_once": ("json_extract(launch, '$.workers.at_once')", "at_once"),
     "is_gone": ("= ''", f"NOT IN {_LIVING_OWNERS}"),  # of those that died, locks of files say it
     "may_be_gone": ("IS NOT NULL", f"NOT IN {_LIVING_OWNERS}"),
@@ -81,9 +79,9 @@ _IS_DELETABLE = "(announcement = '' OR taken IS NOT NULL OR state = 'replaced')"
 
 _INSERTED_COLUMNS = [name for name in COLUMNS if name not in ("state", "started")]
 REGISTER = f"""\
-${{lock}}INSERT INTO $runs ({", ".join(_INSERTED_COLUMNS)}, state, started) SELECT {_parameters(_INSERTED_COLUMNS)},
-CASE WHEN $may_run > 0 {_HAS_SLOT} THEN 'running' ELSE 'waiting' END,
-CASE WHEN $may_run > 0 {_HAS_SLOT} THEN $created END
+${{lock}}INSERT INTO $runs ({", ".join(_INSERTED_COLUMNS)}, state, started)
+SELECT {_parameters(_INSERTED_COLUMNS)}, state, CASE state WHEN 'running' THEN $created END
+FROM (SELECT CASE WHEN $may_run > 0 {_HAS_SLOT} THEN 'running' ELSE 'waiting' END AS state) AS found
 WHERE NOT EXISTS (SELECT 1 FROM $runs WHERE agent_id = $agent_id AND state IN ({_LIVING})) RETURNING *"""
 
 
