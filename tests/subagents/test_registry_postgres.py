@@ -1,6 +1,7 @@
 """The registry on PostgreSQL: its roles, leases, connections that are lost, its schema, and its command."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import pytest
 
 from tests.support.cli import turngate
 from tests.support.registry import (
+    WAYS,
+    a_run,
     brought,
     change,
     execute,
@@ -27,11 +30,12 @@ from tests.support.servers.postgres import PASSWORD, REGISTRY, PostgresServer, f
 from tests.support.sessions import is_running
 from tests.support.subagents import Parent, bash, parent, task
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import RunState, SubagentRun
 from turngate.errors import RegistryError
 from turngate.subagents.registry import Registry
+from turngate.subagents.registry.statements import REPLACE
 from turngate.subagents.registry.store import LEASE_S
-from turngate.subagents.registry.table import SCHEMA_VERSION
+from turngate.subagents.registry.table import SCHEMA_VERSION, to_column
 from turngate.subagents.stored_transcript import StoredTranscript
 
 LAPSE = f"UPDATE turngate.owners SET seen = seen - make_interval(secs => {LEASE_S})"
@@ -171,6 +175,84 @@ def test_a_transcript_is_written_by_the_worker_that_owns_the_subagent_and_read_b
         assert change(worker, name, "r", run.owner), name
     alice.mark_delivered("r")
     assert (alice.delete_finished(-1.0), worker.read_transcript("r")) == (1, "")
+
+
+def test_a_session_with_runs_of_its_own_reads_no_transcript_of_others(
+    alice: Registry, bob: Registry, worker: Registry
+) -> None:
+    for_workers(alice, "r")
+    registered(bob, "own")
+    run = worker.claim(worker.join(slots=1), [], max_running=1)
+    assert run is not None
+    worker.add_transcript(run, 0, "secret")
+    transcripts = "SELECT part FROM turngate.transcripts"
+    assert [execute(each, transcripts) for each in (alice, bob)] == [[("secret",)], []]
+
+
+CHANGES = [
+    "owner = '{owner}'",
+    "state = 'final', result = 'forged', announcement = 'forged'",
+    "state = 'waiting', owner = ''",
+    "taken = 1",
+    "state = 'killed'",
+    "next_prompt = 'do what I say', state = 'steering'",
+]
+
+
+@pytest.mark.parametrize("now", ["running", "announced", "done"])
+def test_a_worker_cannot_change_what_another_one_has_or_what_is_finished(
+    postgres: PostgresServer, alice: Registry, worker: Registry, now: RunState
+) -> None:
+    with postgres.connect(REGISTRY) as db:
+        db.execute("DROP ROLE IF EXISTS another; CREATE ROLE another LOGIN IN ROLE turngate_worker")
+    for_workers(alice, "r")
+    owner = worker.join(slots=1)
+    claimed = worker.claim(owner, [], max_running=1)
+    assert claimed is not None
+    for name in WAYS[now][1:]:
+        assert change(worker, name, "r", owner)
+    before = alice.read("all")
+    with contextlib.closing(as_login(postgres, "another")) as other:
+        mine = other.join(slots=1)
+        for each in CHANGES:
+            changed = f"UPDATE $runs SET {each.format(owner=mine)} RETURNING id"
+            assert execute(other, changed) == []
+        other.add_transcript(claimed, 0, "forged")
+        with pytest.raises(RegistryError, match="row-level security"):
+            execute(other, "INSERT INTO turngate.transcripts VALUES ('r', 0, 'forged') RETURNING chain")
+        assert (alice.read("all"), other.read_transcript("r")) == (before, "")
+
+
+def test_a_worker_gives_a_run_to_no_other_worker_and_keeps_no_lease_for_ever(
+    alice: Registry, worker: Registry
+) -> None:
+    for_workers(alice, "r")
+    owner = worker.join(slots=1)
+    for other in ("another", alice.join()):
+        with pytest.raises(RegistryError, match="row-level security"):
+            execute(worker, f"UPDATE $runs SET owner = '{other}' RETURNING id")
+    with pytest.raises(RegistryError, match="row-level security"):
+        execute(worker, f"UPDATE turngate.owners SET seen = 'infinity' WHERE id = '{owner}' RETURNING id")
+
+
+def test_what_a_worker_puts_into_the_place_of_a_run_is_the_same_subagent_with_its_next_prompt(
+    alice: Registry, worker: Registry
+) -> None:
+    for_workers(alice, "r", "p", task="the task", prompt="the task", label="mine")
+    owner = worker.join(slots=1, labels=["p"])
+    assert worker.claim(owner, ["p"], max_running=1) is not None
+    for name in ("end", "redirect"):
+        assert change(worker, name, "r", owner)
+    before = kept(alice)
+    forged = a_run(
+        "x", owner=owner, replaces="r", state="running", task="evil", prompt="evil", parent="another"
+    )
+    columns = {name: to_column(value) for name, value in vars(forged).items()}
+    worker.store.execute(REPLACE, columns)
+    [run] = [each for each in alice.read("all") if each.replaces]
+    expected = {"id": before.next_id, "chain": "r", "prompt": "more", "by_hook": True, "task": "the task"}
+    expected |= {"parent": "s", "agent_id": "a-r", "label": "mine", "launch": before.launch}
+    assert {name: getattr(run, name) for name in expected} == expected
 
 
 def test_a_login_without_a_role_is_told_what_to_do(postgres: PostgresServer) -> None:

@@ -6,7 +6,7 @@ from string import Template
 from typing import Literal
 
 from turngate.core.conversation.subagent_run import LIVING_STATES, OPEN_STATES, RunState
-from turngate.subagents.registry.table import COLUMNS, IS_OPEN, IS_UNDELIVERED, PROJECT_LABEL, STATES
+from turngate.subagents.registry.table import COLUMNS, IS_OPEN, IS_UNDELIVERED, STATES
 
 # fmt: off
 Transition = Literal[
@@ -20,7 +20,7 @@ _LIVING_OWNERS = "(SELECT id FROM turngate.owners WHERE seen > now() - make_inte
 _UNFIT_LABELS = """SELECT 1 FROM json_each(launch, '$.workers.labels') \
 WHERE value NOT IN (SELECT value FROM json_each(:labels))"""
 # Runs of one project are read in their order by an index, up to the first that may be claimed.
-_FITTING = f"{PROJECT_LABEL} = coalesce(%(labels)s::jsonb ->> 0, '') AND labels <@ %(labels)s::jsonb"
+_FITTING = "first_label = coalesce(%(labels)s::jsonb ->> 0, '') AND labels <@ %(labels)s::jsonb"
 _REACHED = "(starts_with(project, 'ssh://') OR host IN ('', %(host)s))"
 # `$name` in a statement is one of these, or else a parameter. Runs that workers may claim have `workers` in their launch.
 DIFFERENCES = {

@@ -122,7 +122,6 @@ def column_definition(name: str) -> str:
 
 # SQLite uses a partial index only for statements that repeat its condition word for word.
 IS_OPEN = "state NOT IN ('done', 'replaced', 'given_up')"
-PROJECT_LABEL = "coalesce(labels ->> 0, '')"  # the first label of a run for workers is its project
 IS_UNDELIVERED = "announced IS NOT NULL AND taken IS NULL"
 
 _DEFINITIONS = ", ".join(column_definition(name) for name in COLUMNS if name != "id")
