@@ -195,12 +195,7 @@ class _Cluster:
     def _kill_server(self) -> None:
         self._server.stop(kill=True)
         self._totals.kills_of_the_server += 1
-        for _ in range(100):  # the memory of the killed server is in use until its processes have ended
-            try:
-                self._server.start()
-                break
-            except RuntimeError:
-                time.sleep(0.1)
+        self._server.start()
         self._server_dies = time.monotonic() + random.uniform(SERVER_LIFE_S / 2, SERVER_LIFE_S)
 
     def _sample(self) -> None:
