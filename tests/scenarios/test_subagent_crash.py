@@ -32,7 +32,7 @@ from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.notifications import announcement
 from turngate.subagents.registry import Registry
-from turngate.subagents.registry.registry import RAPID_RECOVERY_S
+from turngate.subagents.registry.statements import RAPID_RECOVERY_S
 
 CRASH = "tests.support.crash"
 TIMEOUT_S = 4 * HANG_TIMEOUT_S  # an experiment has several workers, each with a limit of its own

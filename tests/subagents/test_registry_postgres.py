@@ -31,7 +31,7 @@ from tests.support.sessions import is_running
 from tests.support.subagents import Parent, bash, parent, task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.conversation.subagent_run import RunState, SubagentRun
-from turngate.errors import RegistryError
+from turngate.errors import RegistryError, UsageError
 from turngate.subagents.registry import Registry
 from turngate.subagents.registry.statements import REPLACE
 from turngate.subagents.registry.store import LEASE_S
@@ -384,7 +384,7 @@ def test_a_subagent_that_is_registered_by_a_try_whose_answer_was_lost_is_registe
     with opened(Path()) as registry:
         first = registered(registry)
         assert (registered(registry), registry.read("all")) == (first, [first])
-        with pytest.raises(RegistryError, match="still running"):
+        with pytest.raises(UsageError, match="still running"):
             registered(registry, owner="another")
 
 

@@ -38,16 +38,12 @@ def send_files(project: str, state: str, chain: str) -> tuple[str, str]:
         if not url:
             raise NoTree(f"its git repository has no remote {REMOTE}")
         commit = repository.store(state, f"Subagent {chain}: the files at its start")
-        _push(repository, url, f"{commit}:{_ref(chain)}")
+        repository.remote("push", "--quiet", url, f"{commit}:{_ref(chain)}")
         return git_label(url), commit
 
 
 def _ref(chain: str) -> str:
     return f"refs/turngate/{chain}"
-
-
-def _push(repository: Repository, url: str, update: str, *options: str) -> None:
-    repository.remote("push", "--quiet", *options, url, update)
 
 
 class SlotFolder:
@@ -98,12 +94,12 @@ class SlotFolder:
     def remove(self, run: SubagentRun) -> None:
         """Remove the ref of a subagent that has changed nothing."""
         with suppress(NoTree), self._open() as repository:
-            _push(repository, self._url, f":{_ref(run.chain)}")
+            repository.remote("push", "--quiet", self._url, f":{_ref(run.chain)}")
 
     def _open(self) -> AbstractContextManager[Repository]:
         return open_repository(self.folder, TRANSFER_TIMEOUT_S, index=f"{self.folder}.index")
 
     def _replace(self, repository: Repository, run: SubagentRun, how: str) -> None:
         commit = repository.store(self._state, f"Subagent {run.chain}, by {run.owner}")
-        _push(repository, self._url, f"{commit}:{_ref(run.chain)}", how)
+        repository.remote("push", "--quiet", how, self._url, f"{commit}:{_ref(run.chain)}")
         self._commit = commit

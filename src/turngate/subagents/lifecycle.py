@@ -5,6 +5,8 @@ afterward, so a run that a dead process left halfway continues without any code 
 """
 
 import asyncio
+import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -32,6 +34,8 @@ from turngate.subagents.subagent_stop import StopCheckResult, check_stop, has_st
 
 Step = Transition | Literal["replace"]
 MACHINE_FULL_RETRY_S = 0.2
+FIRST_ANNOUNCE_PAUSE_S = 1.0
+MAX_ANNOUNCE_PAUSE_S = 30.0
 STATES_WITH_SLOT = ("running", "ended", "steering")
 HALTED = ("halted", "checkpoint")  # ends of a turn by `continue: false`
 
@@ -412,13 +416,23 @@ class RunLifecycle:
         return announced
 
     async def _announce(self) -> str | None:
-        """Call the custom announcer, if there is one. Return its last error."""
-        context = self._context
-        if context.announcer is None:
-            return None
-        count = partial(context.call, self._write, "attempt", {})
-        deliver = notifications.deliver_announcement
-        return await deliver(context.announcer, self.current, context.limits, count)
+        """Call the custom announcer, if there is one, with exponential back-off. Return its last error."""
+        context, run, pause = self._context, self.current, FIRST_ANNOUNCE_PAUSE_S
+        while context.announcer:
+            try:
+                async with asyncio.timeout(context.limits.announce_call):
+                    await context.announcer(run)
+            except Exception as error:  # noqa: BLE001 - foreign code
+                failure = f"{type(error).__name__}: {error}"
+            else:
+                break
+            counted = await context.call(self._write, "attempt", {})
+            is_last = counted is not None and counted.attempts >= context.limits.announce_tries
+            if is_last or time.time() - (run.ended or time.time()) > context.limits.announce_expiry:
+                return failure
+            await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+            pause = min(pause * 2, MAX_ANNOUNCE_PAUSE_S)
+        return None
 
     def _settle(self, run: SubagentRun) -> None:
         """Give the result to those who wait for it, once."""

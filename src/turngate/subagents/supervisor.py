@@ -59,6 +59,7 @@ class Supervisor:
         self.left: set[str] = set()  # chains that this process may not continue, which was reported
         self.elsewhere = RunsElsewhere(session_id, self.notify_parent, host.notice)
         self._session_id, self._options, self._setting = session_id, options, host.settings.registry
+        self._open_registry = partial(Registry, state, setting=self._setting)
         self._context: LifecycleContext | None = None  # while it is connected
         self._connecting = asyncio.Lock()
         self._noticed: set[str] = set()  # what the user was told once, such as waits for the registry
@@ -96,12 +97,9 @@ class Supervisor:
     async def connect(self) -> LifecycleContext:
         async with self._connecting:  # two tasks may ask at once
             if self._context is None:
-                loop = asyncio.get_running_loop()
+                call_soon = asyncio.get_running_loop().call_soon_threadsafe
                 registry = await run_in_thread(
-                    Registry,
-                    self.state,
-                    lambda text: loop.call_soon_threadsafe(self._notice_once, text),
-                    self._setting,
+                    self._open_registry, lambda text: call_soon(self._notice_once, text)
                 )
                 try:
                     join = partial(registry.join, slots=self._options.slots, labels=self._options.labels)
@@ -211,7 +209,14 @@ class Supervisor:
                 **workers,
             },
         )
-        return await self._register_or_kill(context, run)
+        registering = asyncio.create_task(self._register(context, run))
+        try:
+            return await asyncio.shield(registering)
+        except asyncio.CancelledError:  # the run may exist already
+            with contextlib.suppress(TurngateError):
+                await finish_despite_cancel(registering)
+                await finish_despite_cancel(self.kill(run.id, "interrupted"))
+            raise
 
     async def _workers_for(self, chain: str, name: str, depth: int, *, is_resumed: bool) -> dict[str, Any]:
         """Return the fields of `launch` by which workers may claim the subagent; empty: it runs here."""
@@ -232,17 +237,6 @@ class Supervisor:
             return {}
         labels = [label, *agent_type.labels]
         return {**fields, "workers": {"labels": labels, "at_once": self.limits.at_once}}
-
-    async def _register_or_kill(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
-        """Register a run; if the caller is cancelled meanwhile, the run may exist already and is killed."""
-        registering = asyncio.create_task(self._register(context, run))
-        try:
-            return await asyncio.shield(registering)
-        except asyncio.CancelledError:
-            with contextlib.suppress(TurngateError):
-                await finish_despite_cancel(registering)
-                await finish_despite_cancel(self.kill(run.id, "interrupted"))
-            raise
 
     async def _register(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
         async with context.worker.lock:
@@ -547,7 +541,7 @@ class Supervisor:
                     continue
                 with contextlib.suppress(TurngateError, OSError):
                     if registry is None and registry_exists(self.state, self._setting):
-                        registry = await run_in_thread(Registry, self.state, None, self._setting)
+                        registry = await run_in_thread(self._open_registry)
                     if registry is None:
                         continue
                     look = partial(registry.dead_owners, "-", self.host.world.location, [*self.left])

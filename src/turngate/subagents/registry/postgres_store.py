@@ -69,10 +69,7 @@ def create_schema(url: str) -> list[str]:
                 db.execute(statements)
             _check_version(db, name)
             done.append(f"schema turngate, version {SCHEMA_VERSION}: created or updated")
-            if (
-                db.execute("SELECT WHERE current_setting('synchronous_commit') = 'off'").fetchone()
-                is not None
-            ):
+            if db.execute("SELECT WHERE current_setting('synchronous_commit') = 'off'").fetchall():
                 done.append(schema.NOT_DURABLE)
     except psycopg.Error as error:
         raise RegistryError(f"{name} cannot be created: {' '.join(str(error).split())}") from error

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from turngate.aio.threads import SerialThread
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.errors import RegistryError, SubagentBusy, UsageError
+from turngate.errors import RegistryError, UsageError
 from turngate.state.paths import REGISTRY_FILE, REGISTRY_URL
 from turngate.subagents.registry import statements as sql
 from turngate.subagents.registry.sqlite_store import SqliteStore
@@ -21,8 +21,6 @@ from turngate.subagents.registry.statements import Query, Transition
 from turngate.subagents.registry.store import RunStore
 from turngate.subagents.registry.table import new_id, row_to_run, successor_of, to_column, truncate_result
 
-RAPID_RECOVERY_S = 120.0  # recoveries closer together than this count as rapid
-GIVEN_UP_RETENTION_S = 7 * 86400.0
 FINISHED_RETENTION_S = 300.0
 
 
@@ -73,7 +71,7 @@ class Registry:
             # An earlier try may have registered it, whose answer was lost with a connection.
             registered = self.find("run", run.id)
         if registered is None or registered.owner != run.owner != "":  # a worker may have claimed it already
-            raise SubagentBusy("this subagent is still running; wait for its report")
+            raise UsageError("this subagent is still running; wait for its report")
         return registered
 
     def transition(self, name: Transition, run: str, owner: str, **values: object) -> SubagentRun | None:
@@ -132,14 +130,13 @@ class Registry:
         for dead in self.dead_owners(owner, project):
             found = self._runs(sql.ABANDONED, dead=dead, project=project)
             if ids := [run.id for run in found if may_adopt(run)]:
-                values = {"ids": json.dumps(ids), "rapid_s": RAPID_RECOVERY_S}
-                adopted += self._runs(sql.ADOPT, owner=owner, dead=dead, **values)
+                adopted += self._runs(sql.ADOPT, owner=owner, dead=dead, ids=ids)
         return adopted
 
     def dead_owners(self, owner: str, project: str | None = None, left: Collection[str] = ()) -> list[str]:
         """Return other owners with open runs that are gone. Chains in `left` do not count while they have no result."""
-        values = {"owner": owner, "project": project, "ids": json.dumps(list(left))}
-        others = [row["owner"] for row in self._rows(sql.OTHER_OWNERS, **values)]
+        rows = self._rows(sql.OTHER_OWNERS, owner=owner, project=project, ids=[*left])
+        others = [row["owner"] for row in rows]
         living = self.living(others) if others else {}
         return [each for each in others if each not in living]
 
@@ -150,12 +147,8 @@ class Registry:
 
         None: there is none, or this worker has `max_running` already, or the session of each has all that it may.
         """
-        values = {
-            "labels": json.dumps(list(labels)),
-            "ids": json.dumps(list(left)),
-            "rapid_s": RAPID_RECOVERY_S,
-        }
-        return self._run(sql.CLAIM, **values, owner=owner, max_running=max_running)
+        values = {"labels": json.dumps([*labels]), "ids": [*left], "max_running": max_running}
+        return self._run(sql.CLAIM, owner=owner, **values)
 
     def leave(self, owner: str) -> int:
         """Give up all open runs of an owner that ends in order; return how many."""
@@ -173,7 +166,7 @@ class Registry:
 
     def delete_finished(self, retention: float = FINISHED_RETENTION_S) -> int:
         """Delete runs that finished `retention` seconds ago, but none with an undelivered result."""
-        return len(self._rows(sql.DELETE_FINISHED, retention=retention, given_up=GIVEN_UP_RETENTION_S))
+        return len(self._rows(sql.DELETE_FINISHED, retention=retention))
 
     # Transcripts of subagents on workers, which need PostgreSQL
 
@@ -222,15 +215,15 @@ class RegistryWorker:
 
     async def transition(self, function: Callable[..., T], *arguments: object) -> T:
         """Call `function` alone, and retry it for some seconds if the registry cannot be used."""
-        for pause in (*self._registry.store.retry_pauses, None):
+        pauses = iter(self._registry.store.retry_pauses)
+        while True:
             try:
                 async with self.lock:
                     return await self.call(function, *arguments)
             except RegistryError:
-                if pause is None:
+                if (pause := next(pauses, None)) is None:
                     raise
             await asyncio.sleep(pause)
-        raise AssertionError("the last try either returns or raises")
 
     async def close(self) -> None:
         """Close the registry after the calls that are already queued."""

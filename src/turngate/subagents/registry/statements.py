@@ -16,6 +16,8 @@ Transition = Literal[
 Query = Literal["run", "last", "chain", "all", "owned", "unfinished", "leftovers"]
 
 Database = Literal["sqlite", "postgresql"]
+RAPID_RECOVERY_S = 120.0  # recoveries closer together than this count as rapid
+GIVEN_UP_RETENTION_S = 7 * 86400.0  # longer than that of others
 _LIVING_OWNERS = "(SELECT id FROM turngate.owners WHERE seen > now() - make_interval(secs => %(lease_s)s))"
 _UNFIT_LABELS = """SELECT 1 FROM json_each(launch, '$.workers.labels') \
 WHERE value NOT IN (SELECT value FROM json_each(:labels))"""
@@ -183,11 +185,11 @@ ABANDONED = f"""\
 SELECT * FROM $runs WHERE owner = $dead AND state IN ({_OPEN}) AND {IS_OPEN}
 AND NOT ($for_workers) AND ($project IS NULL OR ($in_project))"""
 # An adoption counts as a recovery only if the owner died; one that ended in order has given up its runs.
-_ADOPTED = """\
+_ADOPTED = f"""\
 owner = $owner, recoveries = recoveries + CASE owner WHEN '' THEN 0 ELSE 1 END,
 recovered = CASE owner WHEN '' THEN recovered ELSE $now END,
 rapid = CASE WHEN owner = '' THEN rapid
-WHEN abs($now - coalesce(recovered, 0)) < $rapid_s THEN rapid + 1 ELSE 1 END"""
+WHEN abs($now - coalesce(recovered, 0)) < {RAPID_RECOVERY_S} THEN rapid + 1 ELSE 1 END"""
 ADOPT = f"""\
 UPDATE $runs SET {_ADOPTED} WHERE owner = $dead AND state IN ({_OPEN}) AND {IS_OPEN} AND id IN ($ids) RETURNING *"""
 # The oldest run that waits, or that its worker gave up or left by its death, while its session and the worker have
@@ -231,4 +233,4 @@ DELETE_FINISHED = f"""\
 DELETE FROM $runs WHERE ended < $now - $retention AND ({_FINISHED} AND {_IS_DELETABLE}
 AND NOT EXISTS (SELECT 1 FROM $runs AS later
 WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({_OPEN}))
-OR state = 'given_up' AND ended < $now - $retention - $given_up) RETURNING id"""
+OR state = 'given_up' AND ended < $now - $retention - {GIVEN_UP_RETENTION_S}) RETURNING id"""
