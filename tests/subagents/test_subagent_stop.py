@@ -213,7 +213,8 @@ def test_a_restart_drops_the_messages_that_wait_for_the_subagent(project: Path, 
     def leave_a_message(name: str, run: Any) -> None:
         if name == "aborted":
             [lifecycle] = supervisors[0]._lifecycles.values()
-            session = lifecycle._ensure_session(run)
+            session = lifecycle._session
+            assert session is not None
             session.inbox.put(InboxEntry("a stale message"))
 
     async def steer(scene: Parent) -> None:

@@ -7,7 +7,7 @@ afterward, so a run that a dead process left halfway continues without any code 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -26,7 +26,7 @@ from turngate.errors import RegistryError, UsageError
 from turngate.subagents import notifications
 from turngate.subagents.git_files import SlotFolder
 from turngate.subagents.host import SubagentHost, SubagentSession
-from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
+from turngate.subagents.limits import ConcurrencySlots, SubagentLimits, SubagentOptions
 from turngate.subagents.registry import Registry, RegistryWorker
 from turngate.subagents.registry.statements import Transition
 from turngate.subagents.stored_transcript import StoredTranscript
@@ -51,9 +51,7 @@ class LifecycleContext:
     slots: ConcurrencySlots
     notify_parent: Callable[[SubagentRun], None]
     owner: str  # this process, as the registry knows it
-    announcer: Callable[[SubagentRun], Awaitable[None]] | None
-    trace: Callable[[str, SubagentRun], None]  # called after each step; crash tests kill the process there
-    folder: SlotFolder | None  # None: the subagents work in the project itself
+    options: SubagentOptions
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
         """Write a transition, or read a row, in the registry's thread."""
@@ -75,6 +73,7 @@ class RunLifecycle:
         self._context = context
         self._host = context.host
         self._registry = context.registry
+        self._trace = context.options.on_step  # called after each step; crash tests kill the process there
         self._session: SubagentSession | None = None  # made on demand
         self._unenforced: list[HookOutput] = []  # gates, until they are recorded
         self._task: asyncio.Task[SubagentRun] | None = None
@@ -196,14 +195,14 @@ class RunLifecycle:
 
     async def _fetch(self) -> None:
         """Get the transcript of a subagent for workers, and its files if its project is in git."""
-        context, run = self._context, self.current
+        run, folder = self.current, self._context.options.folder
         transcript = StoredTranscript(self._registry, self._host.transcript_path(run))
-        await context.call(partial(transcript.fetch, run, exact=context.folder is not None))
-        if context.folder:
+        await self._context.call(partial(transcript.fetch, run, exact=folder is not None))
+        if folder:
             if not self._folder:
-                await context.folder.lock.acquire()
-                self._folder = context.folder
-            await finish_despite_cancel(run_in_thread(context.folder.fetch, run))
+                await folder.lock.acquire()
+                self._folder = folder
+            await finish_despite_cancel(run_in_thread(folder.fetch, run))
             if run.recoveries:
                 lost = "what it has changed since its last end, or its start, is lost"
                 self._host.warn(run, f"subagent {run.name} continues on another worker; {lost}")
@@ -214,7 +213,7 @@ class RunLifecycle:
         outcome, error = await self._attempt()
         if self._folder and (wrong := await run_in_thread(self._folder.push, self.current)):
             outcome, error = "error", wrong
-        self._context.trace("worked", self.current)
+        self._trace("worked", self.current)
         turn = self._last_turn
         checkpoint = self._session.checkpoint if self._session and outcome == "ok" else None
         # Without a turn, the stage was finished when its process died.
@@ -255,7 +254,7 @@ class RunLifecycle:
         run, seconds = self.current, self._context.limits.seconds
         try:
             async with asyncio.timeout(seconds) as timer:
-                session = self._ensure_session(run)
+                session = self._session = self._session or self._host.new_session(run)
                 session.last_result = None
                 error = await self._run_turn(session, run)
         except Exception as failure:  # noqa: BLE001 - the failure is this run's outcome
@@ -293,18 +292,18 @@ class RunLifecycle:
 
     async def _deliver_next_prompt(self, run: SubagentRun) -> None:
         """Put the prompt of the run that replaces `run` into the conversation, on disk."""
-        self._context.trace("aborted", run)  # the previous step was cancelled, or had ended by itself
+        self._trace("aborted", run)  # the previous step was cancelled, or had ended by itself
         async with asyncio.timeout(self._context.limits.settle):
-            session = self._ensure_session(run)
+            session = self._session = self._session or self._host.new_session(run)
             await session.open()
         session.inbox.clear()
-        self._context.trace("cleared", run)
+        self._trace("cleared", run)
         await self._deliver_prompt(session, run)
         await session.conversation.sync_in_thread()
-        self._context.trace("synced", run)
+        self._trace("synced", run)
         session.conversation.append_once(_inbox_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
         await session.conversation.sync_in_thread()
-        self._context.trace("sent", run)
+        self._trace("sent", run)
 
     @property
     def _last_turn(self) -> TurnResult | None:
@@ -324,18 +323,13 @@ class RunLifecycle:
         earlier = next((text for text in reversed(replies) if text.strip()), "")
         return f"[an earlier answer; the last one was empty]\n{earlier}" if earlier else ""
 
-    def _ensure_session(self, run: SubagentRun) -> SubagentSession:
-        if self._session is None:
-            self._session = self._host.new_session(run)
-        return self._session
-
     # Stop check and restart
 
     async def _check_stop(self) -> SubagentRun:
         """The subagent wants to stop: ask hooks and plugins, then finish the run or request a redirect."""
         run = self.current
         check = self._undelivered or StopCheckResult(max_steers=run.max_steers, reason=run.reason)
-        self._context.trace("checking", run)
+        self._trace("checking", run)
         halted = run.reason in HALTED  # C-06: by `continue: false` of a hook in the middle of the run
         if not self._undelivered and not halted and has_stop_checks(self._host):
             run = await self._reload()
@@ -343,7 +337,7 @@ class RunLifecycle:
                 return run  # killed or steered in the meantime
             exhausted = self._session is not None and self._session.requests_exhausted
             check = await check_stop(self._host, run, exhausted=exhausted)
-        self._context.trace("checked", run)
+        self._trace("checked", run)
         return await (self._allow_stop(run, check) if check.prompt is None else self._redirect(run, check))
 
     async def _allow_stop(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
@@ -401,7 +395,7 @@ class RunLifecycle:
     async def _deliver_result(self) -> SubagentRun:
         """Notify plugins, then give the result to the parent: to its waiting tool call, or as a message."""
         await notifications.notify_stop(self._host, self.current)
-        self._context.trace("stop_notified", self.current)
+        self._trace("stop_notified", self.current)
         # Of the session that started it, not of this one. If False, the result stays in the registry.
         taken = not self.current.launch.get("announce", self._host.settings.announce_children)
         if self.waiters:
@@ -418,10 +412,10 @@ class RunLifecycle:
     async def _announce(self) -> str | None:
         """Call the custom announcer, if there is one, with exponential back-off. Return its last error."""
         context, run, pause = self._context, self.current, FIRST_ANNOUNCE_PAUSE_S
-        while context.announcer:
+        while announcer := context.options.announcer:
             try:
                 async with asyncio.timeout(context.limits.announce_call):
-                    await context.announcer(run)
+                    await announcer(run)
             except Exception as error:  # noqa: BLE001 - foreign code
                 failure = f"{type(error).__name__}: {error}"
             else:
@@ -465,7 +459,7 @@ class RunLifecycle:
 
     async def _notify_ended(self, run: SubagentRun) -> None:
         await notifications.notify_ended(self._host, run, self._take_unenforced())
-        self._context.trace("end_notified", run)
+        self._trace("end_notified", run)
 
     # State
 
@@ -491,7 +485,7 @@ class RunLifecycle:
         changed = await self._context.call(self._write, transition, values)
         if changed is None:
             return await self._reload()
-        self._context.trace(step, changed)
+        self._trace(step, changed)
         return changed
 
     async def _reload(self) -> SubagentRun:

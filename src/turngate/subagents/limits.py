@@ -38,7 +38,7 @@ class SubagentOptions:
 
     limits: SubagentLimits | None = None  # None: the limits of the settings
     announcer: Callable[[SubagentRun], Awaitable[None]] | None = None  # called with every result
-    on_step: Callable[[str, SubagentRun], None] | None = None  # called at every step of every run
+    on_step: Callable[[str, SubagentRun], None] = lambda *_: None  # called at every step of every run
     any_gates: bool = False  # continue runs of dead processes also if they live under other gates
     runs: str = "here"  # or "workers" or "git", unless the agent type says where its subagents run
     slots: int = 0  # of a worker, which runs what sessions elsewhere have started, if it needs no other

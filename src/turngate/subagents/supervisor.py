@@ -117,9 +117,7 @@ class Supervisor:
                     slots=ConcurrencySlots(self.limits.at_once),
                     notify_parent=self.notify_parent,
                     owner=owner,
-                    announcer=self._options.announcer,
-                    trace=self._trace,
-                    folder=self._options.folder,
+                    options=self._options,
                 )
                 if registry.store.has_lease and (self._lease_keeper is None or self._lease_keeper.done()):
                     self._lease_keeper = asyncio.create_task(self._keep_lease())
@@ -244,7 +242,7 @@ class Supervisor:
             run = await context.worker.call(
                 partial(context.registry.register, run, may_run=may_run, max_running=self.limits.on_machine)
             )
-        self._trace("registered", run)
+        self._options.on_step("registered", run)
         if run.is_for_workers:
             self.elsewhere.add(run)
             self.watch()
@@ -398,7 +396,7 @@ class Supervisor:
         for run in left:
             self._report_left(run)
         for run in adopted:
-            self._trace("recovered", run)
+            self._options.on_step("recovered", run)
             self._start_lifecycle(run, context)
         return adopted
 
@@ -563,10 +561,6 @@ class Supervisor:
         tasks = [self._tasks[chain] for chain in chains if chain in self._tasks]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
-
-    def _trace(self, step: str, run: SubagentRun) -> None:
-        if self._options.on_step:
-            self._options.on_step(step, run)
 
     def _start_lifecycle(self, run: SubagentRun, context: LifecycleContext) -> None:
         lifecycle = self._lifecycles[run.chain] = RunLifecycle(run, context)

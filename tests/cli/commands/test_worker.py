@@ -330,6 +330,24 @@ def test_what_needs_a_database_says_so(project: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        (
+            "mysql://db",
+            "TURNGATE_REGISTRY is not the URL of a registry, expected postgresql://USER@HOST/NAME\n",
+        ),
+        ("postgresql://me@127.0.0.1:1/runs", "the registry postgresql://me@127.0.0.1/runs cannot be used: "),
+    ],
+)
+def test_a_registry_that_a_worker_cannot_use_ends_in_a_sentence(
+    project: Path, monkeypatch: pytest.MonkeyPatch, url: str, why: str
+) -> None:
+    monkeypatch.setenv("TURNGATE_REGISTRY", url)
+    code, out, err = turngate("worker", "--model", script(project, main=[]), "--project", str(project))
+    assert (code, out, err.startswith(f"turngate: {why}"), err.count("\n")) == (64, "", True, 1)
+
+
 def test_a_worker_brings_a_server_to_try_it_out(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed: `apt-get install postgresql`")

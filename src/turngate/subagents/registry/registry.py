@@ -58,9 +58,7 @@ class Registry:
         self.commits = 0
         self.join, self.beat, self.living = self.store.join, self.store.beat, self.store.living
         self.wait_for_change, self.workers = self.store.wait_for_change, self.store.workers
-
-    def close(self) -> None:
-        self.store.close()
+        self.close = self.store.close
 
     # Transitions of one run
 
