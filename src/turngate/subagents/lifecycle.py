@@ -203,9 +203,6 @@ class RunLifecycle:
                 await folder.lock.acquire()
                 self._folder = folder
             await finish_despite_cancel(run_in_thread(folder.fetch, run))
-            if run.recoveries:
-                lost = "what it has changed since its last end, or its start, is lost"
-                self._host.warn(run, f"subagent {run.name} continues on another worker; {lost}")
         self._transcript = transcript
 
     async def _run_subagent(self) -> SubagentRun:

@@ -39,6 +39,12 @@ class RunsElsewhere:
     def update(self, runs: Sequence[SubagentRun]) -> None:
         """Notify the agents whose subagents are no longer run elsewhere, and the user of those that are."""
         before, self._runs = self._runs, {run.chain: run for run in runs}
+        for run in runs:
+            if run.is_for_workers and run.recoveries > before.get(run.chain, run).recoveries:
+                lost = "what it has done since its last end, or its start, may be lost"
+                self._notice(
+                    f"subagent {run.name} is continued by another worker, because its own died; {lost}"
+                )
         updated, self._updated = self._updated, asyncio.Event()
         updated.set()
         for chain, run in before.items():
