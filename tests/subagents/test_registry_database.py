@@ -155,7 +155,7 @@ def test_a_command_that_waits_for_the_registry_can_be_interrupted(state: Path) -
         lambda registry: registry.take_over("me", None),
         lambda registry: registry.transition("start", "none", "me", depth=1, max_running=0),
         lambda registry: registry.delete_finished(),
-        lambda registry: registry.discard_results("s", ""),
+        lambda registry: registry.discard_results("s"),
     ],
     ids=["kill", "deliver", "adopt", "release", "delete", "discard"],
 )

@@ -85,7 +85,7 @@ def test_a_session_neither_reads_nor_changes_what_another_login_has_started(
     assert bob.steer(running, "do what I say") is None
     assert (bob.kill("s", "mine"), bob.kill(("s", ""), "mine"), bob.mark_delivered("r")) == ([], [], None)
     assert (bob.transition("done", "r", "me"), bob.take_over("bob", None)) == (None, [])
-    bob.discard_results("s", "")
+    bob.discard_results("s")
     assert (bob.delete_finished(-1.0), alice.read("all")) == (
         0,
         sorted([announced, running], key=lambda r: r.id),
@@ -376,6 +376,32 @@ def test_a_connection_that_is_cut_is_opened_again(server: PostgresServer) -> Non
             seen = registry.wait_for_change(registry.wait_for_change(-1, 0), 0.5)
             change(other, "finish")
             assert registry.wait_for_change(seen, HANG_TIMEOUT_S) != seen
+
+
+def test_without_notifications_as_behind_a_pool_a_change_is_noticed_by_polling(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngate.subagents.registry.postgres_store.POLL_S", 0.3)
+    with server.connect(REGISTRY) as db, opened(Path()) as registry, opened(Path()) as other:
+        db.execute("ALTER TABLE turngate.runs DISABLE TRIGGER notify_change")
+        try:
+            seen = registry.wait_for_change(-1, 0)
+            registered(other)
+            assert registry.wait_for_change(seen, HANG_TIMEOUT_S) != seen
+        finally:
+            db.execute("ALTER TABLE turngate.runs ENABLE TRIGGER notify_change")
+
+
+def test_a_pool_that_refuses_to_listen_leaves_polling(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "turngate.subagents.registry.postgres_schema.CHANGES", '"a channel", or a syntax error'
+    )
+    monkeypatch.setattr("turngate.subagents.registry.postgres_store.POLL_S", 0.3)
+    with opened(Path()) as registry:
+        seen = registry.wait_for_change(-1, 0)
+        assert registry.wait_for_change(seen, HANG_TIMEOUT_S) != seen
 
 
 def test_a_subagent_that_is_registered_by_a_try_whose_answer_was_lost_is_registered_once(

@@ -98,7 +98,7 @@ class Announcements:
 
     async def discard(self) -> None:
         """Drop results for a conversation that was reset."""
-        await self._supervisor.discard_results(self._session_id, self._agent_id)
+        await self._supervisor.discard_results()
         self._queued.clear()
 
     # Subagents in the background

@@ -335,10 +335,10 @@ class Supervisor:
             self._notify_lifecycles(killed)
             await self._wait_for((run.chain for run in killed), KILL_WAIT_S)
 
-    async def discard_results(self, parent: str, parent_agent: str) -> None:
-        """Drop the results for an agent whose conversation was reset."""
+    async def discard_results(self) -> None:
+        """Drop the results for the main agent, whose conversation was reset."""
         if (context := self._context) is not None:
-            await context.call(context.registry.discard_results, parent, parent_agent)
+            await context.call(context.registry.discard_results, self._session_id)
 
     # Runs of dead processes
 
@@ -487,13 +487,12 @@ class Supervisor:
         while context := self._context:
             started, is_kept = time.monotonic(), True  # for now, if the registry cannot be used
             try:
-                async with asyncio.timeout(kept_at + HELD_S - started):
-                    is_kept = await run_in_thread(context.registry.beat, context.owner)
-                    kept_at = started
+                with contextlib.suppress(RegistryError, RuntimeError):
+                    async with asyncio.timeout(kept_at + HELD_S - started):
+                        is_kept = await run_in_thread(context.registry.beat, context.owner)
+                        kept_at = started
             except TimeoutError:
                 is_kept = False
-            except (RegistryError, RuntimeError):
-                pass
             if not is_kept:
                 await self._start_again()
                 kept_at = time.monotonic()

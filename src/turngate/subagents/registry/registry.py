@@ -111,9 +111,9 @@ class Registry:
         """Note that the parent's conversation holds the result, on disk."""
         return self._run(sql.MARK_DELIVERED, id=run)
 
-    def discard_results(self, parent: str, agent: str) -> None:
+    def discard_results(self, parent: str) -> None:
         """Mark undelivered results as delivered: their conversation was reset, and no other one may get them."""
-        self._rows(sql.DISCARD_RESULTS, parent=parent, agent=agent)
+        self._rows(sql.DISCARD_RESULTS, parent=parent)
 
     # Owners
 

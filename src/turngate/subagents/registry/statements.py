@@ -172,8 +172,8 @@ SELECT * FROM $runs $by_inbox WHERE parent = $parent AND announcement != '' AND 
 AND (parent_agent = $agent OR $agent = '' AND NOT EXISTS (SELECT 1 FROM $runs AS starter
 WHERE starter.agent_id = runs.parent_agent AND starter.state IN ({_LIVING}))) ORDER BY announced, id"""
 DISCARD_RESULTS = """\
-UPDATE $runs SET taken = $now WHERE parent = $parent AND ($agent = '' OR parent_agent = $agent)
-AND state IN ('final', 'announced', 'done') AND taken IS NULL RETURNING id"""
+UPDATE $runs SET taken = $now
+WHERE parent = $parent AND state IN ('final', 'announced', 'done') AND taken IS NULL RETURNING id"""
 
 # Owners
 

@@ -20,7 +20,6 @@ from turngate.core.events.stream_events import Notice, SessionEvent, SubagentFin
 from turngate.errors import UsageError
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.recorded_gates import recorded_gates
-from turngate.subagents.supervisor import Supervisor
 from turngate.trust.load import load_reviewed
 
 EXIT_UNFINISHED = 20
@@ -94,21 +93,16 @@ async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None
     try:
         async with progress.line.shown():
             for host in hosts:
-                await _recover_until_finished(host.subagents)
+                context = await host.subagents.connect()
+                for _ in range(MAX_RETRIES):  # for two seconds, if a chain stays open, such as by a full disk
+                    await host.subagents.recover()
+                    await host.subagents.wait_until_idle()
+                    if not await context.call(context.registry.read, "owned", context.owner):
+                        break
+                    await asyncio.sleep(RETRY_INTERVAL_S)
     finally:
         for host in hosts:
             await finish_despite_cancel(host.close_unopened())
-
-
-async def _recover_until_finished(supervisor: Supervisor) -> None:
-    """Retry for two seconds if a chain stays open, such as by a full disk, then leave it."""
-    context = await supervisor.connect()
-    for _ in range(MAX_RETRIES):
-        await supervisor.recover()
-        await supervisor.wait_until_idle()
-        if not await context.call(context.registry.read, "owned", context.owner):
-            return
-        await asyncio.sleep(RETRY_INTERVAL_S)
 
 
 # Output
