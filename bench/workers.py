@@ -25,7 +25,7 @@ from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.settings import Settings
 from turngate.ports import World
 from turngate.shells.local import LocalShell
-from turngate.subagents.limits import Claims, SubagentLimits, SubagentOptions
+from turngate.subagents.limits import SubagentLimits, SubagentOptions
 from turngate.subagents.registry import Registry
 from turngate.subagents.registry.postgres_store import create_schema
 from turngate.subagents.registry.table import new_id
@@ -65,9 +65,7 @@ async def one_subagent(folder: str, url: str) -> list[Row]:
             sessions[name] = (await stack.enter_async_context(session), announced)
             await session.open()
         labels = (project_label(World(LocalShell(), folder)),)
-        options = SubagentOptions(
-            claims=Claims(slots=1, labels=labels), on_step=_when_announced(sessions["worker"][1])
-        )
+        options = SubagentOptions(slots=1, labels=labels, on_step=_when_announced(sessions["worker"][1]))
         worker = _session(folder, os.path.join(folder, "other machine"), url, options)._agent
         await worker.subagents.connect()
         stack.push_async_callback(worker.close_unopened)

@@ -284,7 +284,7 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         return
     server: PostgresServer = request.getfixturevalue("postgres")
     monkeypatch.setenv("TURNGATE_REGISTRY", server.url())
-    monkeypatch.setattr("turngate.subagents.registry.registry.ABANDONED_POLL_S", 0.2)
+    monkeypatch.setattr("turngate.subagents.supervisor.ABANDONED_POLL_S", 0.2)
     with server.leases_of_dead_processes_lapse():
         yield "postgresql"
 

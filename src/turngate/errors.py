@@ -6,7 +6,6 @@ TurngateError           one sentence: what is wrong, where, what to do
 │   └── InvalidOptions  the options from Python are wrong; defined in `options`
 ├── ModelError          the model's provider did not answer
 └── RegistryError       the registry cannot be read or written
-    └── SubagentBusy    a subagent runs one task at a time
 """
 
 
@@ -24,10 +23,6 @@ class SessionBusy(UsageError):
 
 class RegistryError(TurngateError):
     """The registry cannot be read or written."""
-
-
-class SubagentBusy(RegistryError):
-    """The subagent is still running another task."""
 
 
 class ModelError(TurngateError):

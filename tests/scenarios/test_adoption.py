@@ -37,7 +37,7 @@ from turngate.subagents.recorded_gates import (
     recorded_gates,
     why_left,
 )
-from turngate.subagents.registry import AbandonedRuns, Registry, sqlite_store
+from turngate.subagents.registry import Registry, sqlite_store
 from turngate.subagents.registry.owners import new_owner_id
 from turngate.subagents.registry.sqlite_store import POLL_S
 
@@ -162,8 +162,10 @@ def test_a_session_that_is_open_reports_a_subagent_that_it_leaves_once(project: 
             manager = scene.session._agent.subagents
             assert await (await scene.supervisor()).recover() == []
             # Nothing here that this session could do.
-            assert not AbandonedRuns(manager.state).exist(manager.host.world.location, manager.left)
             registry = Registry(str(state))
+            project_there = manager.host.world.location
+            assert registry.dead_owners("-", project_there) != []
+            assert registry.dead_owners("-", project_there, manager.left) == []
             registry.kill("r", "killed")
             registry.close()
             await scene.until("done")
@@ -244,6 +246,7 @@ def test_a_session_that_loses_a_subagent_cancels_its_work_and_gets_the_result_as
             owner = other.join()
             execute(other, f"UPDATE $runs SET owner = '{owner}' RETURNING id")
             while len(scene.model.requests) < 3:  # the tool call has ended
+                assert await asyncio.to_thread(other.beat, owner)
                 await asyncio.sleep(0.01)
             assert not is_running(pid.read_text().strip())
             ended = other.transition("end", run.id, owner, outcome="ok", reason="complete", result="7")
@@ -251,6 +254,7 @@ def test_a_session_that_loses_a_subagent_cancels_its_work_and_gets_the_result_as
             other.transition("finish", run.id, owner, **{**FINAL, "announcement": announcement(ended)})
             other.transition("announce", run.id, owner)
             while len(scene.model.requests) < 4:
+                assert await asyncio.to_thread(other.beat, owner)
                 await asyncio.sleep(0.01)
             other.transition("done", run.id, owner)
 

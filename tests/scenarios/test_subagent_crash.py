@@ -32,7 +32,8 @@ from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.notifications import announcement
 from turngate.subagents.registry import Registry
-from turngate.subagents.registry.registry import RAPID_RECOVERY_S
+from turngate.subagents.registry.sqlite_store import SqliteStore
+from turngate.subagents.registry.statements import RAPID_RECOVERY_S
 
 CRASH = "tests.support.crash"
 TIMEOUT_S = 4 * HANG_TIMEOUT_S  # an experiment has several workers, each with a limit of its own
@@ -79,7 +80,7 @@ def test_the_same_holds_where_a_command_redirects_the_subagents(step: str) -> No
 
 
 def named_steps(path: Path) -> set[str]:
-    """Return the first argument of every call of `trace` and `_transition` in the source."""
+    """Return the first argument of every call of `_trace`, `on_step` and `_transition` in the source."""
     calls = [
         node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and node.args
     ]
@@ -88,7 +89,7 @@ def named_steps(path: Path) -> set[str]:
         for call in calls
         if isinstance(argument := call.args[0], ast.Constant)
         and isinstance(argument.value, str)
-        and getattr(call.func, "attr", getattr(call.func, "id", "")) in ("trace", "_trace", "_transition")
+        and getattr(call.func, "attr", getattr(call.func, "id", "")) in ("_trace", "on_step", "_transition")
     }
 
 
@@ -399,7 +400,7 @@ def test_a_registry_that_cannot_be_opened_fails_the_tool_and_starts_no_subagent(
     (state / "owners").write_text("in the way")  # so there is no lock to be had
     closed = list[str]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Registry, "close", closing(closed, Registry.close))
+        patch.setattr(SqliteStore, "close", closing(closed, SqliteStore.close))
         result = scene.play()
     assert (result.outcome, result.result, closed) == (
         "completed",
@@ -410,12 +411,12 @@ def test_a_registry_that_cannot_be_opened_fails_the_tool_and_starts_no_subagent(
     assert [request.agent for request in scene.model.requests] == ["main", "main"]
 
 
-def closing(closed: list[str], close: Callable[[Registry], None]) -> Callable[[Registry], None]:
+def closing(closed: list[str], close: Callable[[SqliteStore], None]) -> Callable[[SqliteStore], None]:
     """Record which registries are closed: only Python 3.13 reports one that is not."""
 
-    def record(registry: Registry) -> None:
-        closed.append(registry.store.name)
-        close(registry)
+    def record(store: SqliteStore) -> None:
+        closed.append(store.name)
+        close(store)
 
     return record
 

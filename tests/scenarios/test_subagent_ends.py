@@ -22,7 +22,7 @@ from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
-from turngate.subagents.steering import request_steer
+from turngate.subagents.steering import steer as steer_by_hand
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -332,7 +332,7 @@ def test_a_steer_by_hand_ends_what_runs_asks_no_hook_and_does_not_count(project:
 
     async def steer(scene: Parent) -> None:
         await wait_for_file(project / "pid")
-        await (await scene.supervisor()).steer(scene.registered[0].id, "leave that", by="user")
+        await scene.steer("leave that")
 
     scene = parent(project, bash(hang()), "left", gate=gate, allow=["Bash"])
     scene.during(steer)
@@ -364,7 +364,7 @@ def test_a_steer_while_a_handler_is_asked_comes_first(project: Path) -> None:
     async def handler(event: Any, _context: object) -> object:
         counts.append(event.steer_count)
         if len(counts) == 1:
-            await (await scenes[0].supervisor()).steer(event.run_id, "by hand", by="user")
+            await scenes[0].steer("by hand", event.run_id)
             await asyncio.sleep(60)
         return redirect("by the handler") if len(counts) == 2 else None
 
@@ -385,7 +385,7 @@ def test_a_steer_that_is_under_way_when_the_subagent_completes_keeps_the_hook_fr
         if name == step and not marked:
             marked.append(run.id)
             with contextlib.closing(Registry(str(state))) as registry:
-                request_steer(registry, run, "by hand")
+                steer_by_hand(registry, run, "by hand")
 
     scene = parent(project, "one", "two", gate=gate, on_step=steer)
     scene.play()

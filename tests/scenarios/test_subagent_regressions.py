@@ -18,7 +18,7 @@ from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.events.stream_events import TurnResult
-from turngate.errors import SubagentBusy
+from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
@@ -94,7 +94,7 @@ def test_a_subagent_is_resumed_by_one_call_of_two(project: Path) -> None:
 def test_a_subagent_that_works_elsewhere_is_not_started_here(state: Path, project: Path) -> None:
     with register(state) as registry:
         registry.register(a_run("r", project), may_run=True, max_running=9)
-        with pytest.raises(SubagentBusy):
+        with pytest.raises(UsageError, match="this subagent is still running; wait for its report"):
             registry.register(a_run("s", project, agent_id="a-r"), may_run=True, max_running=9)
 
 

@@ -1,9 +1,13 @@
 """Which agent is notified of a change of a subagent."""
 
+from pathlib import Path
+
 import pytest
 
+from turngate.agent.session import Session
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.subagents.lifecycle import ChangeListeners
+from turngate.core.settings import Settings
+from turngate.models.scripted import ScriptedModel
 
 
 def run_of(parent_agent: str) -> SubagentRun:
@@ -14,11 +18,11 @@ def run_of(parent_agent: str) -> SubagentRun:
     ("parent_agent", "notified"), [("", ["main"]), ("sub", ["sub"]), ("elsewhere", ["main"])]
 )
 def test_the_agent_that_started_it_is_notified_or_else_the_main_agent(
-    parent_agent: str, notified: list[str]
+    project: Path, parent_agent: str, notified: list[str]
 ) -> None:
     calls: list[str] = []
-    listeners = ChangeListeners()
-    listeners.add("", lambda: calls.append("main"))
-    listeners.add("sub", lambda: calls.append("sub"))
-    listeners.notify(run_of(parent_agent))
+    supervisor = Session(str(project), ScriptedModel({}), Settings())._agent.subagents
+    supervisor.listeners[""] = lambda: calls.append("main")
+    supervisor.listeners["sub"] = lambda: calls.append("sub")
+    supervisor.notify_parent(run_of(parent_agent))
     assert calls == notified

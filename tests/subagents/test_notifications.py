@@ -184,7 +184,7 @@ def test_what_a_run_used_before_it_was_ended_from_outside_counts(project: Path, 
         if how == "killed":
             await scene.kill()
         else:
-            await (await scene.supervisor()).steer(scene.registered[0].id, "leave that", by="user")
+            await scene.steer("leave that")
 
     scene = parent(project, bash(hang()), "left", allow=["Bash"])
     scene.during(end)

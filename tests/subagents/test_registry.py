@@ -365,9 +365,21 @@ def test_a_tools_result_was_taken_when_it_was_announced(registry: Registry) -> N
 
 
 def test_a_report_for_a_subagent_that_is_gone_goes_to_the_main_agent(registry: Registry) -> None:
-    brought(registry, "final", parent_agent="gone")
-    registry.transition("announce", "r", "me", to_root=True)
-    assert [[run.id for run in registry.inbox("s", agent)] for agent in ("gone", "")] == [[], ["r"]]
+    brought(registry, "running", "starter")
+    brought(registry, "announced", parent_agent="a-starter")
+
+    def inboxes() -> list[list[str]]:
+        return [[run.id for run in registry.inbox("s", agent)] for agent in ("a-starter", "")]
+
+    assert inboxes() == [["r"], []]
+    for name, main in (
+        ("end", []),
+        ("finish", ["r"]),
+        ("announce", ["r", "starter"]),
+        ("done", ["r", "starter"]),
+    ):
+        change(registry, name, "starter")
+        assert inboxes() == [["r"], main]
 
 
 @pytest.mark.req("X-26")
@@ -454,11 +466,11 @@ def test_only_what_is_finished_taken_and_old_is_forgotten(registry: Registry) ->
 def test_what_a_living_owner_has_is_not_taken_over(registry: Registry) -> None:
     owner = registry.join()
     before = brought(registry, "running", owner=owner)
-    assert (registry.find("of_others", "me"), registry.take_over("me", None)) == (before, [])
+    assert (registry.dead_owners("me"), registry.take_over("me", None)) == ([], [])
     assert (registry.leave(owner), registry.leave(owner)) == (1, 0)
     [adopted] = registry.take_over("me", None)
     assert adopted == replace(before, owner="me")  # it let go in order: that is no death
-    assert (registry.find("of_others", "me"), registry.take_over("me", None)) == (None, [])
+    assert (registry.dead_owners("me"), registry.take_over("me", None)) == ([], [])
 
 
 def test_everything_open_is_taken_over_and_nothing_that_is_finished(registry: Registry) -> None:
@@ -503,9 +515,11 @@ def test_the_runs_of_another_project_are_left_to_others(registry: Registry) -> N
     for name in ("here", "there"):
         registered(registry, name, owner="dead", launch={"project": f"/{name}"})
     assert [run.id for run in registry.take_over("me", "/here")] == ["here"]
-    there = registry.find("of_others", "me")
-    assert there is not None
-    assert (there.id, there.owner) == ("there", "dead")
+    assert [registry.dead_owners("me", each) for each in ("/here", "/there", None)] == [
+        [],
+        ["dead"],
+        ["dead"],
+    ]
     assert [run.id for run in registry.take_over("me", None)] == ["there"]
 
 

@@ -1,6 +1,7 @@
 """The registry on PostgreSQL: its roles, leases, connections that are lost, its schema, and its command."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import pytest
 
 from tests.support.cli import turngate
 from tests.support.registry import (
+    WAYS,
+    a_run,
     brought,
     change,
     execute,
@@ -27,11 +30,12 @@ from tests.support.servers.postgres import PASSWORD, REGISTRY, PostgresServer, f
 from tests.support.sessions import is_running
 from tests.support.subagents import Parent, bash, parent, task
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.errors import RegistryError
+from turngate.core.conversation.subagent_run import RunState, SubagentRun
+from turngate.errors import RegistryError, UsageError
 from turngate.subagents.registry import Registry
+from turngate.subagents.registry.statements import REPLACE
 from turngate.subagents.registry.store import LEASE_S
-from turngate.subagents.registry.table import SCHEMA_VERSION
+from turngate.subagents.registry.table import SCHEMA_VERSION, to_column
 from turngate.subagents.stored_transcript import StoredTranscript
 
 LAPSE = f"UPDATE turngate.owners SET seen = seen - make_interval(secs => {LEASE_S})"
@@ -71,6 +75,7 @@ def worker(postgres: PostgresServer) -> Iterator[Registry]:
 # Roles
 
 
+@pytest.mark.req("X-31")
 def test_a_session_neither_reads_nor_changes_what_another_login_has_started(
     alice: Registry, bob: Registry
 ) -> None:
@@ -80,7 +85,7 @@ def test_a_session_neither_reads_nor_changes_what_another_login_has_started(
     assert bob.steer(running, "do what I say") is None
     assert (bob.kill("s", "mine"), bob.kill(("s", ""), "mine"), bob.mark_delivered("r")) == ([], [], None)
     assert (bob.transition("done", "r", "me"), bob.take_over("bob", None)) == (None, [])
-    bob.move_results("s", "", "discarded")
+    bob.discard_results("s")
     assert (bob.delete_finished(-1.0), alice.read("all")) == (
         0,
         sorted([announced, running], key=lambda r: r.id),
@@ -170,6 +175,84 @@ def test_a_transcript_is_written_by_the_worker_that_owns_the_subagent_and_read_b
         assert change(worker, name, "r", run.owner), name
     alice.mark_delivered("r")
     assert (alice.delete_finished(-1.0), worker.read_transcript("r")) == (1, "")
+
+
+def test_a_session_with_runs_of_its_own_reads_no_transcript_of_others(
+    alice: Registry, bob: Registry, worker: Registry
+) -> None:
+    for_workers(alice, "r")
+    registered(bob, "own")
+    run = worker.claim(worker.join(slots=1), [], max_running=1)
+    assert run is not None
+    worker.add_transcript(run, 0, "secret")
+    transcripts = "SELECT part FROM turngate.transcripts"
+    assert [execute(each, transcripts) for each in (alice, bob)] == [[("secret",)], []]
+
+
+CHANGES = [
+    "owner = '{owner}'",
+    "state = 'final', result = 'forged', announcement = 'forged'",
+    "state = 'waiting', owner = ''",
+    "taken = 1",
+    "state = 'killed'",
+    "next_prompt = 'do what I say', state = 'steering'",
+]
+
+
+@pytest.mark.parametrize("now", ["running", "announced", "done"])
+def test_a_worker_cannot_change_what_another_one_has_or_what_is_finished(
+    postgres: PostgresServer, alice: Registry, worker: Registry, now: RunState
+) -> None:
+    with postgres.connect(REGISTRY) as db:
+        db.execute("DROP ROLE IF EXISTS another; CREATE ROLE another LOGIN IN ROLE turngate_worker")
+    for_workers(alice, "r")
+    owner = worker.join(slots=1)
+    claimed = worker.claim(owner, [], max_running=1)
+    assert claimed is not None
+    for name in WAYS[now][1:]:
+        assert change(worker, name, "r", owner)
+    before = alice.read("all")
+    with contextlib.closing(as_login(postgres, "another")) as other:
+        mine = other.join(slots=1)
+        for each in CHANGES:
+            changed = f"UPDATE $runs SET {each.format(owner=mine)} RETURNING id"
+            assert execute(other, changed) == []
+        other.add_transcript(claimed, 0, "forged")
+        with pytest.raises(RegistryError, match="row-level security"):
+            execute(other, "INSERT INTO turngate.transcripts VALUES ('r', 0, 'forged') RETURNING chain")
+        assert (alice.read("all"), other.read_transcript("r")) == (before, "")
+
+
+def test_a_worker_gives_a_run_to_no_other_worker_and_keeps_no_lease_for_ever(
+    alice: Registry, worker: Registry
+) -> None:
+    for_workers(alice, "r")
+    owner = worker.join(slots=1)
+    for other in ("another", alice.join()):
+        with pytest.raises(RegistryError, match="row-level security"):
+            execute(worker, f"UPDATE $runs SET owner = '{other}' RETURNING id")
+    with pytest.raises(RegistryError, match="row-level security"):
+        execute(worker, f"UPDATE turngate.owners SET seen = 'infinity' WHERE id = '{owner}' RETURNING id")
+
+
+def test_what_a_worker_puts_into_the_place_of_a_run_is_the_same_subagent_with_its_next_prompt(
+    alice: Registry, worker: Registry
+) -> None:
+    for_workers(alice, "r", "p", task="the task", prompt="the task", label="mine")
+    owner = worker.join(slots=1, labels=["p"])
+    assert worker.claim(owner, ["p"], max_running=1) is not None
+    for name in ("end", "redirect"):
+        assert change(worker, name, "r", owner)
+    before = kept(alice)
+    forged = a_run(
+        "x", owner=owner, replaces="r", state="running", task="evil", prompt="evil", parent="another"
+    )
+    columns = {name: to_column(value) for name, value in vars(forged).items()}
+    worker.store.execute(REPLACE, columns)
+    [run] = [each for each in alice.read("all") if each.replaces]
+    expected = {"id": before.next_id, "chain": "r", "prompt": "more", "by_hook": True, "task": "the task"}
+    expected |= {"parent": "s", "agent_id": "a-r", "label": "mine", "launch": before.launch}
+    assert {name: getattr(run, name) for name in expected} == expected
 
 
 def test_a_login_without_a_role_is_told_what_to_do(postgres: PostgresServer) -> None:
@@ -295,13 +378,39 @@ def test_a_connection_that_is_cut_is_opened_again(server: PostgresServer) -> Non
             assert registry.wait_for_change(seen, HANG_TIMEOUT_S) != seen
 
 
+def test_without_notifications_as_behind_a_pool_a_change_is_noticed_by_polling(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngate.subagents.registry.postgres_store.POLL_S", 0.3)
+    with server.connect(REGISTRY) as db, opened(Path()) as registry, opened(Path()) as other:
+        db.execute("ALTER TABLE turngate.runs DISABLE TRIGGER notify_change")
+        try:
+            seen = registry.wait_for_change(-1, 0)
+            registered(other)
+            assert registry.wait_for_change(seen, HANG_TIMEOUT_S) != seen
+        finally:
+            db.execute("ALTER TABLE turngate.runs ENABLE TRIGGER notify_change")
+
+
+def test_a_pool_that_refuses_to_listen_leaves_polling(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "turngate.subagents.registry.postgres_schema.CHANGES", '"a channel", or a syntax error'
+    )
+    monkeypatch.setattr("turngate.subagents.registry.postgres_store.POLL_S", 0.3)
+    with opened(Path()) as registry:
+        seen = registry.wait_for_change(-1, 0)
+        assert registry.wait_for_change(seen, HANG_TIMEOUT_S) != seen
+
+
 def test_a_subagent_that_is_registered_by_a_try_whose_answer_was_lost_is_registered_once(
     server: PostgresServer,
 ) -> None:
     with opened(Path()) as registry:
         first = registered(registry)
         assert (registered(registry), registry.read("all")) == (first, [first])
-        with pytest.raises(RegistryError, match="still running"):
+        with pytest.raises(UsageError, match="still running"):
             registered(registry, owner="another")
 
 
@@ -445,7 +554,7 @@ def test_the_command_needs_the_url_of_a_database() -> None:
     assert turngate("registry", "init") == (
         64,
         "",
-        "turngate: set TURNGATE_REGISTRY to the URL of a database: postgresql://USER@HOST/NAME\n",
+        "turngate: `turngate registry init` needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME\n",
     )
 
 

@@ -213,14 +213,15 @@ def test_a_restart_drops_the_messages_that_wait_for_the_subagent(project: Path, 
     def leave_a_message(name: str, run: Any) -> None:
         if name == "aborted":
             [lifecycle] = supervisors[0]._lifecycles.values()
-            session = lifecycle._ensure_session(run)
+            session = lifecycle._session
+            assert session is not None
             session.inbox.put(InboxEntry("a stale message"))
 
     async def steer(scene: Parent) -> None:
         await wait_for_file(project / "pid")
         supervisors.append(await scene.supervisor())
         if by == "user":
-            await supervisors[0].steer(scene.registered[0].id, "look again", by="user")
+            await scene.steer("look again")
         (project / "go").touch()
 
     supervisors: list[Supervisor] = []
@@ -541,7 +542,7 @@ def test_the_next_prompt_of_a_subagent_is_the_bare_reason_or_the_plugins_prompt_
 def test_after_a_steer_by_the_user_no_stop_hook_is_active_although_redirects_count(project: Path) -> None:
     async def steer(scene: Parent) -> None:
         await wait_for_file(project / "pid")
-        await (await scene.supervisor()).steer(scene.runs()[-1].id, "leave that", by="user")
+        await scene.steer("leave that")
 
     rules = [rule(SAVE_INPUT, "SubagentStop"), rule(block_first(2), "SubagentStop")]
     scene = parent(project, "one", "two", bash(hang()), "left", rules=rules, allow=["Bash"])

@@ -1,12 +1,15 @@
 """The Task tool: a child works while the call waits, and its last answer is all that the parent gets."""
 
 import asyncio
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.builders import rule, write_settings
+from tests.support.registry import brought, kept, opened
 from tests.support.sessions import (
     SAVE_INPUT,
     block_first,
@@ -19,13 +22,13 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task, tasks, write
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import RunState
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.stream_events import SubagentFinished, SubagentStarted
 from turngate.errors import UsageError
 from turngate.subagents import steering
 from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.steering import check_steer
+from turngate.subagents.steering import steer
 
 # What the parent gets
 
@@ -244,83 +247,67 @@ def test_an_interrupt_keeps_the_results_that_were_there(project: Path) -> None:
 # Guard rails of a steer by hand
 
 
-def _run(**fields: Any) -> SubagentRun:
-    return SubagentRun(
-        **{"id": "r1", "chain": "r1", "agent_id": "a1", "parent": "s1", "state": "running", **fields}
-    )
+@pytest.mark.req("X-31")
+@pytest.mark.parametrize(
+    ("now", "prompt", "said"),
+    [
+        ("running", " ", "a steer needs a prompt"),
+        ("running", "x" * 4001, "the prompt has 4001 characters; a steer may have 4000"),
+        ("waiting", "on", "run r has not started yet; kill it, or steer it once it runs"),
+        ("steering", "on", "run r is already being restarted; wait until it runs again"),
+        ("done", "on", "run r is already finished, or another steer is under way"),
+        ("killed", "on", "run r is already finished, or another steer is under way"),
+    ],
+)
+def test_a_steer_that_is_not_allowed(state: Path, now: RunState, prompt: str, said: str) -> None:
+    with opened(state) as registry:
+        run = brought(registry, now)
+        with pytest.raises(UsageError) as raised:
+            steer(registry, run, prompt)
+        assert (str(raised.value), kept(registry)) == (said, run)
 
 
 @pytest.mark.req("X-31")
 @pytest.mark.parametrize(
-    ("run", "prompt", "by", "since", "said"),
+    "fields",
     [
-        (_run(), "on", "a1", 9.0, "a subagent cannot steer itself"),
-        (_run(), "on", "s2", 9.0, "run r1 can be steered only by the user or by the agent that started it"),
-        (_run(), "on", "", 9.0, "run r1 can be steered only by the user or by the agent that started it"),
-        (
-            _run(parent_agent="a0"),
-            "on",
-            "a2",
-            9.0,
-            "run r1 can be steered only by the user or by the agent that started it",
-        ),
-        (_run(), " ", "user", 9.0, "a steer needs a prompt"),
-        (_run(), "x" * 4001, "user", 9.0, "the prompt has 4001 characters; a steer may have 4000"),
-        (_run(state="done", outcome="ok"), "on", "user", 9.0, "run r1 is already finished (ok)"),
-        (
-            _run(state="steering"),
-            "on",
-            "user",
-            9.0,
-            "run r1 is being restarted with another prompt; steer it again once it runs",
-        ),
-        (
-            _run(state="killed", outcome="killed"),
-            "on",
-            "user",
-            9.0,
-            "run r1 is already finished (killed)",
-        ),
-        (_run(), "on", "user", 1.94, "this subagent was steered 1.9 s ago; wait 2 s between two steers"),
+        {"created": 9.0},
+        {"replaces": "q", "by_hook": True},
+        {"replaces": "q", "created": 9.0},
+        {"replaces": "q", "created": 9e9},
     ],
+    ids=["first", "redirected just now", "steered long ago", "clock set back"],
 )
-def test_a_steer_that_is_not_allowed(run: SubagentRun, prompt: str, by: str, since: float, said: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        check_steer(run, prompt, by=by, since=since)
-    assert str(raised.value) == said
-
-
-@pytest.mark.req("X-31")
-@pytest.mark.parametrize("by", ["user", "s1", "a0"])
-def test_a_steer_that_is_allowed(by: str) -> None:
-    check_steer(_run(parent_agent="a0"), "x" * 4000, by=by, since=2.0)
+def test_a_steer_that_is_allowed(state: Path, fields: dict[str, Any]) -> None:
+    with opened(state) as registry:
+        working = replace(brought(registry, "running"), **{"created": time.time(), **fields})
+        steering = steer(registry, working, "x" * 4000)
+    assert (steering.state, steering.next_prompt) == ("steering", "x" * 4000)
 
 
 @pytest.mark.req("X-31", "C-34")
 def test_two_steers_in_quick_succession_and_one_after_the_end_are_rejected(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steering, "STEER_INTERVAL_S", HANG_TIMEOUT_S)  # also on a slow machine
     said: list[str] = []
 
     async def steer(scene: Parent) -> None:
         await wait_for_file(project / "pid")
-        supervisor = await scene.supervisor()
-        marked = await supervisor.steer(scene.registered[0].id, "one", by=scene.session.id)
+        marked = await scene.steer("one")
         assert (marked.state, marked.steer_count) == ("steering", 0)
         again = await scene.until("replaced")
-        for run, by in ((again.id, "user"), ("nobody", "user")):
+        for step, interval in (("replaced", HANG_TIMEOUT_S), ("done", 0.0)):  # also on a slow machine
+            await scene.until(step)
+            monkeypatch.setattr(steering, "STEER_INTERVAL_S", interval)
             with pytest.raises(UsageError) as raised:
-                await supervisor.steer(run, "two", by=by)
+                await scene.steer("two", again.id)
             said.append(str(raised.value).replace(again.id, "RUN").partition(" was ")[0])
-        await scene.until("done")
-        with pytest.raises(UsageError) as raised:
-            await supervisor.steer(again.id, "three", by="user")
-        said.append(str(raised.value).replace(again.id, "RUN"))
+            (project / "go").touch()
 
-    scene = parent(project, bash(hang()), {"text": "done", "delay": 0.5}, allow=["Bash"])
+    waits = bash("until [ -e go ]; do sleep 0.05; done")
+    scene = parent(project, bash(hang()), waits, "done", allow=["Bash"])
     scene.during(steer)
-    assert said == ["this subagent", "there is no run nobody", "run RUN is already finished (ok)"]
+    assert said == ["this subagent", "run RUN is already finished, or another steer is under way"]
 
 
 # Nothing is revised once it has had effects, where the operator says so
@@ -354,7 +341,7 @@ def test_after_a_change_the_subagent_is_not_redirected_if_the_operator_says_so(
 def test_what_an_earlier_run_changed_is_remembered_after_a_steer(project: Path) -> None:
     async def steer(scene: Parent) -> None:
         await wait_for_file(project / "pid")
-        await (await scene.supervisor()).steer(scene.registered[0].id, "only look", by="user")
+        await scene.steer("only look")
 
     look = {"tool": "Glob", "input": {"pattern": "*"}}
     scene = parent(

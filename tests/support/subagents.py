@@ -1,6 +1,7 @@
 """Builds parents whose subagents replay a script; a test names only what matters to it."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,8 @@ from turngate.core.settings import Rule, Settings
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits, SubagentOptions
+from turngate.subagents.registry import Registry
+from turngate.subagents.steering import steer
 from turngate.subagents.supervisor import Supervisor
 
 T = TypeVar("T")
@@ -137,6 +140,17 @@ class Parent:
     async def supervisor(self) -> Supervisor:
         await self.session._agent.subagents.connect()
         return self.session._agent.subagents
+
+    async def steer(self, prompt: str, run: str = "") -> SubagentRun:
+        """Steer the subagent as `turngate runs steer` does, which is another process."""
+
+        def from_outside() -> SubagentRun:
+            with contextlib.closing(Registry(self.session._agent.state)) as registry:
+                found = registry.find("run", run or self.runs()[-1].id)
+                assert found is not None
+                return steer(registry, found, prompt)
+
+        return await asyncio.to_thread(from_outside)
 
     async def kill(self, reason: str = "killed", number: int = 0) -> list[SubagentRun]:
         return await (await self.supervisor()).kill(self.registered[number].id, reason)

@@ -9,6 +9,7 @@ from turngate.agent.event_sink import EventSink
 from turngate.agent.session_resources import SessionResources
 from turngate.agent.turn_state import TurnHalted, halt_of
 from turngate.core.answers.report_types import Exited
+from turngate.core.constants import SUBAGENT_EVENTS
 from turngate.core.events.events import Event, SessionStart
 from turngate.core.events.hook_input import effort_level
 from turngate.core.events.stream_events import MissedGates
@@ -27,9 +28,6 @@ from turngate.transcript.writer import Transcript
 
 Source = Literal["startup", "resume", "clear", "compact"]
 MAX_KEPT_OUTPUT_CHARS = 10_000  # of what one hook printed, in the transcript
-# The supervisor of a subagent fires the events about its start and its stop.
-TOOL_EVENTS = ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "PostToolBatch")
-SUBAGENT_EVENTS = (*TOOL_EVENTS, "PreCompact", "StopFailure")
 
 
 class SessionHooks:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from turngate.cli.console.streams import SafeStream
-from turngate.errors import UsageError
+from turngate.errors import RegistryError, UsageError
 
 EXIT_ALLOWED = 0
 EXIT_PROBLEMS = 1  # `check` found problems, or the demo did not end as it should
@@ -106,7 +106,7 @@ def _with_stdout_error(code: int, stdout: SafeStream) -> int:
 def _run_command(argv: Sequence[str], before_command: Callable[[], None]) -> int:
     try:
         return _parse_and_run(argv, before_command)
-    except UsageError as error:
+    except (UsageError, RegistryError) as error:
         print(f"turngate: {error}", file=sys.stderr)
         return EXIT_USAGE
     except EndedBySignal as ended:

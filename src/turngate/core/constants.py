@@ -26,6 +26,8 @@ STOP_EVENTS = ("Stop", "SubagentStop", *TEAM_EVENTS)
 # Prompt and agent hooks, which ask a model, run only here (C-22).
 JUDGED_EVENTS = (*STOP_EVENTS, "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse")
 PERMISSION_EVENTS = ("PreToolUse", "PermissionRequest")  # a hook can deny a tool call
+TOOL_EVENTS = ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "PostToolBatch")
+SUBAGENT_EVENTS = ("SubagentStart", *TOOL_EVENTS, "PreCompact", "StopFailure", "SubagentStop")
 # The stops of the same agent.
 STOPS_OF_START = {"SessionStart": ("Stop", *TEAM_EVENTS), "SubagentStart": ("SubagentStop",)}
 OBSERVED_EVENTS = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # a block has no effect

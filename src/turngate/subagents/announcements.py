@@ -32,7 +32,7 @@ class Announcements:
         self._changed = False
         self._wake = asyncio.Event()
         self._queued: set[str] = set()  # keys of entries that are in the inbox, not yet in the conversation
-        supervisor.listeners.add(agent_id, self.on_change)
+        supervisor.listeners[agent_id] = self.on_change
 
     def on_change(self) -> None:
         """A subagent of this agent has changed its state."""
@@ -81,10 +81,8 @@ class Announcements:
         self._queued.discard(key)
         context = await self._supervisor.connect()
         try:
-            runs = await context.call(context.registry.read, "chain", key)
-            if runs:
-                self._report(runs[-1], context.owner)
-            for run in runs:
+            if run := await context.call(context.registry.find, "last", key):
+                self._report(run, context.owner)
                 await context.call(context.registry.mark_delivered, run.id)
         except TurngateError as error:
             self._notice(str(error))
@@ -100,7 +98,7 @@ class Announcements:
 
     async def discard(self) -> None:
         """Drop results for a conversation that was reset."""
-        await self._supervisor.discard_results(self._session_id, self._agent_id)
+        await self._supervisor.discard_results()
         self._queued.clear()
 
     # Subagents in the background

@@ -16,7 +16,6 @@ from turngate.project.safe_paths import real_path
 
 REMOTE = "origin"
 TRANSFER_TIMEOUT_S = 120.0
-_ATTEMPTS = 3  # to take over a ref that its earlier worker is writing
 
 
 def git_label(url: str) -> str:
@@ -39,16 +38,12 @@ def send_files(project: str, state: str, chain: str) -> tuple[str, str]:
         if not url:
             raise NoTree(f"its git repository has no remote {REMOTE}")
         commit = repository.store(state, f"Subagent {chain}: the files at its start")
-        _push(repository, url, f"{commit}:{_ref(chain)}")
+        repository.remote("push", "--quiet", url, f"{commit}:{_ref(chain)}")
         return git_label(url), commit
 
 
 def _ref(chain: str) -> str:
     return f"refs/turngate/{chain}"
-
-
-def _push(repository: Repository, url: str, update: str, *options: str) -> None:
-    repository.remote("push", "--quiet", *options, url, update)
 
 
 class SlotFolder:
@@ -65,29 +60,21 @@ class SlotFolder:
         After a takeover another commit replaces the one of the earlier worker, whose late push is then refused.
         """
         with self._open() as repository:
-            for attempt in range(_ATTEMPTS):
-                head = repository.find("HEAD")
-                repository.plain("update-ref", "refs/heads/known", head)  # less is sent
-                repository.remote(
-                    "fetch", "--quiet", "--no-tags", self._url, f"+{_ref(run.chain)}:refs/heads/fetched"
-                )
-                self._commit = repository.plain("rev-parse", "refs/heads/fetched").decode().strip()
-                repository.git("update-ref", "--no-deref", "HEAD", head)  # no branch of an earlier subagent
-                repository.check_out(self._commit)
-                try:
-                    if run.recoveries:
-                        self._replace(repository, run)
-                except NoTree:
-                    if attempt == _ATTEMPTS - 1:
-                        raise
-                else:
-                    break
+            head = repository.find("HEAD")
+            repository.plain("update-ref", "refs/heads/known", head)  # less is sent
+            fetched = f"+{_ref(run.chain)}:refs/heads/fetched"
+            repository.remote("fetch", "--quiet", "--no-tags", self._url, fetched)
+            self._commit = repository.plain("rev-parse", "refs/heads/fetched").decode().strip()
+            repository.git("update-ref", "--no-deref", "HEAD", head)  # no branch of an earlier subagent
+            repository.check_out(self._commit)
+            if run.recoveries:
+                self._replace(repository, run, "--force")
 
     def push(self, run: SubagentRun) -> str:
         """Push the files as the subagent has left them. Return what is wrong, or ""."""
         try:
             with self._open() as repository:
-                self._replace(repository, run)
+                self._replace(repository, run, f"--force-with-lease={_ref(run.chain)}:{self._commit}")
         except NoTree as error:
             return f"the files that it has changed could not be sent, and are still in {self.folder}: {error}"
         return ""
@@ -107,17 +94,12 @@ class SlotFolder:
     def remove(self, run: SubagentRun) -> None:
         """Remove the ref of a subagent that has changed nothing."""
         with suppress(NoTree), self._open() as repository:
-            _push(repository, self._url, f":{_ref(run.chain)}")
+            repository.remote("push", "--quiet", self._url, f":{_ref(run.chain)}")
 
     def _open(self) -> AbstractContextManager[Repository]:
         return open_repository(self.folder, TRANSFER_TIMEOUT_S, index=f"{self.folder}.index")
 
-    def _replace(self, repository: Repository, run: SubagentRun) -> None:
+    def _replace(self, repository: Repository, run: SubagentRun, how: str) -> None:
         commit = repository.store(self._state, f"Subagent {run.chain}, by {run.owner}")
-        _push(
-            repository,
-            self._url,
-            f"{commit}:{_ref(run.chain)}",
-            f"--force-with-lease={_ref(run.chain)}:{self._commit}",
-        )
+        repository.remote("push", "--quiet", how, self._url, f"{commit}:{_ref(run.chain)}")
         self._commit = commit

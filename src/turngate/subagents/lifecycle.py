@@ -5,7 +5,9 @@ afterward, so a run that a dead process left halfway continues without any code 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import random
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -15,6 +17,7 @@ from turngate.aio.threads import T, current_task_cancelled, finish_despite_cance
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Reply, Usage, UserMessage
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced
+from turngate.core.events.events import SubagentStart
 from turngate.core.events.stream_events import SubagentRedirected, SubagentStarted, TurnResult
 from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.tool_effects import added_context
@@ -22,40 +25,18 @@ from turngate.errors import RegistryError, UsageError
 from turngate.subagents import notifications
 from turngate.subagents.git_files import SlotFolder
 from turngate.subagents.host import SubagentHost, SubagentSession
-from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
+from turngate.subagents.limits import ConcurrencySlots, SubagentLimits, SubagentOptions
 from turngate.subagents.registry import Registry, RegistryWorker
 from turngate.subagents.registry.statements import Transition
 from turngate.subagents.stored_transcript import StoredTranscript
-from turngate.subagents.subagent_stop import (
-    StopCheckResult,
-    check_stop,
-    has_stop_checks,
-    hooks_of_redirect,
-)
+from turngate.subagents.subagent_stop import StopCheckResult, check_stop, has_stop_checks, hooks_of_redirect
 
 Step = Transition | Literal["replace"]
 MACHINE_FULL_RETRY_S = 0.2
+FIRST_ANNOUNCE_PAUSE_S = 1.0
+MAX_ANNOUNCE_PAUSE_S = 30.0
 STATES_WITH_SLOT = ("running", "ended", "steering")
 HALTED = ("halted", "checkpoint")  # ends of a turn by `continue: false`
-
-
-class ChangeListeners:
-    """One listener per agent: the main agent, whose id is empty, and each subagent that runs here."""
-
-    def __init__(self) -> None:
-        self._listeners: dict[str, Callable[[], None]] = {}
-
-    def add(self, agent_id: str, on_change: Callable[[], None]) -> None:
-        self._listeners[agent_id] = on_change
-
-    def remove(self, agent_id: str) -> None:
-        self._listeners.pop(agent_id, None)
-
-    def notify(self, run: SubagentRun) -> None:
-        """Notify the agent that started the run, or the main agent if that one is gone."""
-        listener = self._listeners.get(run.parent_agent) or self._listeners.get("")
-        if listener:
-            listener()
 
 
 @frozen(kw_only=True)
@@ -67,13 +48,10 @@ class LifecycleContext:
     worker: RegistryWorker
     limits: SubagentLimits
     slots: ConcurrencySlots
-    listeners: ChangeListeners
+    notify_parent: Callable[[SubagentRun], None]
     owner: str  # this process, as the registry knows it
-    announcer: Callable[[SubagentRun], Awaitable[None]] | None
-    trace: Callable[[str, SubagentRun], None]  # called after each step; crash tests kill the process there
-    will_take_turn: Callable[[str], bool]
     on_lost: Callable[[SubagentRun], None]  # called before the parent is told, so that its turn waits on
-    folder: SlotFolder | None  # None: the subagents work in the project itself
+    options: SubagentOptions
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
         """Write a transition, or read a row, in the registry's thread."""
@@ -92,18 +70,17 @@ class RunLifecycle:
         self.is_lost = False  # another process owns the run now, or may own it soon
         self.waiters = 0
         self.delivered = asyncio.Event()  # the waiter's conversation holds the result, or never will
-        self.steered_at = float("-inf")  # monotonic time of the last steer by a person
         self._context = context
         self._host = context.host
         self._registry = context.registry
+        self._trace = context.options.on_step  # called after each step; crash tests kill the process there
         self._session: SubagentSession | None = None  # made on demand
         self._unenforced: list[HookOutput] = []  # gates, until they are recorded
         self._task: asyncio.Task[SubagentRun] | None = None
         self._has_slot = False
         self._step_failed = False
-        self._folder: SlotFolder | None = None  # once this chain has it for itself,
-        self._is_fetched = False  # its files are there, and its transcript if it is for workers
-        self._transcript: StoredTranscript | None = None  # of a subagent on a worker
+        self._folder: SlotFolder | None = None  # once this chain has it for itself
+        self._transcript: StoredTranscript | None = None  # of one on a worker, once it is here with its files
         self._undelivered: StopCheckResult | None = None  # the redirect of a hook that could not be delivered
         self._update_slot(run)
 
@@ -150,8 +127,11 @@ class RunLifecycle:
             await finish_despite_cancel(self._close())
 
     async def _run_step(self) -> SubagentRun:
-        """Run one step as a task, so that `on_external_change` can cancel it without ending the chain."""
-        self._task = asyncio.create_task(self._step())
+        """Run one step as a task, so that `on_external_change` can cancel it without ending the chain.
+
+        An unexpected failure ends the run, and its parent gets an announcement.
+        """
+        self._task = asyncio.create_task(self._advance())
         try:
             return await self._task
         except asyncio.CancelledError:
@@ -161,6 +141,13 @@ class RunLifecycle:
                 return self.current
             await self._record_usage()
             return await self._reload()
+        except RegistryError:
+            raise
+        except Exception as error:
+            if self._step_failed or self.current.state not in LIVING_STATES:
+                raise
+            self._step_failed = True
+            return await self._give_up_lost(f"it was lost: {type(error).__name__}: {error}")
 
     async def _close(self) -> None:
         if self._task and not self._task.done():
@@ -174,23 +161,11 @@ class RunLifecycle:
             self._folder.lock.release()
         self._settle(self.current)
 
-    async def _step(self) -> SubagentRun:
-        """Advance by one step. An unexpected failure ends the run, and its parent gets an announcement."""
-        try:
-            return await self._advance()
-        except RegistryError:
-            raise
-        except Exception as error:
-            if self._step_failed or self.current.state not in LIVING_STATES:
-                raise
-            self._step_failed = True
-            return await self._give_up_lost(f"it was lost: {type(error).__name__}: {error}")
-
     async def _advance(self) -> SubagentRun:
         run, limits = self.current, self._context.limits
         if run.state in LIVING_STATES and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
             return await self._give_up_lost(f"it was lost: its process died {run.recoveries} times")
-        if run.is_for_workers and run.state in ("running", "ended", "steering") and not self._is_fetched:
+        if run.is_for_workers and run.state in ("running", "ended", "steering") and not self._transcript:
             await self._fetch()
         steps = {
             "waiting": self._start,
@@ -221,25 +196,22 @@ class RunLifecycle:
 
     async def _fetch(self) -> None:
         """Get the transcript of a subagent for workers, and its files if its project is in git."""
-        context, run = self._context, self.current
+        run, folder = self.current, self._context.options.folder
         transcript = StoredTranscript(self._registry, self._host.transcript_path(run))
-        await context.call(partial(transcript.fetch, run, exact=context.folder is not None))
-        if context.folder:
+        await self._context.call(partial(transcript.fetch, run, exact=folder is not None))
+        if folder:
             if not self._folder:
-                await context.folder.lock.acquire()
-                self._folder = context.folder
-            await finish_despite_cancel(run_in_thread(context.folder.fetch, run))
-            if run.recoveries:
-                lost = "what it has changed since its last end, or its start, is lost"
-                self._host.warn(run, f"subagent {run.name} continues on another worker; {lost}")
-        self._transcript, self._is_fetched = transcript, True
+                await folder.lock.acquire()
+                self._folder = folder
+            await finish_despite_cancel(run_in_thread(folder.fetch, run))
+        self._transcript = transcript
 
     async def _run_subagent(self) -> SubagentRun:
         """Let the subagent work on the prompt of this run."""
         outcome, error = await self._attempt()
         if self._folder and (wrong := await run_in_thread(self._folder.push, self.current)):
             outcome, error = "error", wrong
-        self._context.trace("worked", self.current)
+        self._trace("worked", self.current)
         turn = self._last_turn
         checkpoint = self._session.checkpoint if self._session and outcome == "ok" else None
         # Without a turn, the stage was finished when its process died.
@@ -280,7 +252,7 @@ class RunLifecycle:
         run, seconds = self.current, self._context.limits.seconds
         try:
             async with asyncio.timeout(seconds) as timer:
-                session = self._ensure_session(run)
+                session = self._session = self._session or self._host.new_session(run)
                 session.last_result = None
                 error = await self._run_turn(session, run)
         except Exception as failure:  # noqa: BLE001 - the failure is this run's outcome
@@ -308,7 +280,9 @@ class RunLifecycle:
         conversation = session.conversation
         if run.id == run.chain and not conversation.has_delivered(run.id):
             self._host.emit(SubagentStarted(run.agent_id, run.agent_type, run.label), run)
-            verdict = await notifications.notify_start(self._host, run)
+            fields = notifications.event_fields(self._host, run)
+            event = SubagentStart(**fields, agent_id=run.agent_id, agent_type=run.agent_type)
+            verdict = await self._host.ask_hooks(event, run)
             self._unenforced += verdict.unenforced
             if context := added_context(verdict.runs, plain=False):
                 conversation.append(UserMessage(context, "context"))
@@ -316,18 +290,18 @@ class RunLifecycle:
 
     async def _deliver_next_prompt(self, run: SubagentRun) -> None:
         """Put the prompt of the run that replaces `run` into the conversation, on disk."""
-        self._context.trace("aborted", run)  # the previous step was cancelled, or had ended by itself
+        self._trace("aborted", run)  # the previous step was cancelled, or had ended by itself
         async with asyncio.timeout(self._context.limits.settle):
-            session = self._ensure_session(run)
+            session = self._session = self._session or self._host.new_session(run)
             await session.open()
         session.inbox.clear()
-        self._context.trace("cleared", run)
+        self._trace("cleared", run)
         await self._deliver_prompt(session, run)
         await session.conversation.sync_in_thread()
-        self._context.trace("synced", run)
+        self._trace("synced", run)
         session.conversation.append_once(_inbox_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
         await session.conversation.sync_in_thread()
-        self._context.trace("sent", run)
+        self._trace("sent", run)
 
     @property
     def _last_turn(self) -> TurnResult | None:
@@ -347,18 +321,13 @@ class RunLifecycle:
         earlier = next((text for text in reversed(replies) if text.strip()), "")
         return f"[an earlier answer; the last one was empty]\n{earlier}" if earlier else ""
 
-    def _ensure_session(self, run: SubagentRun) -> SubagentSession:
-        if self._session is None:
-            self._session = self._host.new_session(run)
-        return self._session
-
     # Stop check and restart
 
     async def _check_stop(self) -> SubagentRun:
         """The subagent wants to stop: ask hooks and plugins, then finish the run or request a redirect."""
         run = self.current
         check = self._undelivered or StopCheckResult(max_steers=run.max_steers, reason=run.reason)
-        self._context.trace("checking", run)
+        self._trace("checking", run)
         halted = run.reason in HALTED  # C-06: by `continue: false` of a hook in the middle of the run
         if not self._undelivered and not halted and has_stop_checks(self._host):
             run = await self._reload()
@@ -366,7 +335,7 @@ class RunLifecycle:
                 return run  # killed or steered in the meantime
             exhausted = self._session is not None and self._session.requests_exhausted
             check = await check_stop(self._host, run, exhausted=exhausted)
-        self._context.trace("checked", run)
+        self._trace("checked", run)
         return await (self._allow_stop(run, check) if check.prompt is None else self._redirect(run, check))
 
     async def _allow_stop(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
@@ -424,7 +393,7 @@ class RunLifecycle:
     async def _deliver_result(self) -> SubagentRun:
         """Notify plugins, then give the result to the parent: to its waiting tool call, or as a message."""
         await notifications.notify_stop(self._host, self.current)
-        self._context.trace("stop_notified", self.current)
+        self._trace("stop_notified", self.current)
         # Of the session that started it, not of this one. If False, the result stays in the registry.
         taken = not self.current.launch.get("announce", self._host.settings.announce_children)
         if self.waiters:
@@ -433,29 +402,34 @@ class RunLifecycle:
             taken = self.waiters > 0  # whether the tool call stored it; not if its turn is interrupted
         elif not taken and (error := await self._announce()):
             return await self._give_up(error)
-        return await self._record_announced(taken=taken)
+        announced = await self._transition("announced", "announce", taken=taken)
+        self._settle(announced)
+        self._context.notify_parent(announced)
+        return announced
 
     async def _announce(self) -> str | None:
-        """Call the custom announcer, if there is one. Return its last error."""
-        context = self._context
-        if context.announcer is None:
-            return None
-        count = partial(context.call, self._write, "attempt", {})
-        deliver = notifications.deliver_announcement
-        return await deliver(context.announcer, self.current, context.limits, count)
+        """Call the custom announcer, if there is one, with exponential back-off. Return its last error."""
+        context, run, pause = self._context, self.current, FIRST_ANNOUNCE_PAUSE_S
+        while announcer := context.options.announcer:
+            try:
+                async with asyncio.timeout(context.limits.announce_call):
+                    await announcer(run)
+            except Exception as error:  # noqa: BLE001 - foreign code
+                failure = f"{type(error).__name__}: {error}"
+            else:
+                break
+            counted = await context.call(self._write, "attempt", {})
+            is_last = counted is not None and counted.attempts >= context.limits.announce_tries
+            if is_last or time.time() - (run.ended or time.time()) > context.limits.announce_expiry:
+                return failure
+            await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+            pause = min(pause * 2, MAX_ANNOUNCE_PAUSE_S)
+        return None
 
     def _settle(self, run: SubagentRun) -> None:
         """Give the result to those who wait for it, once."""
         if not self.result.done():
             self.result.set_result(run)
-
-    async def _record_announced(self, *, taken: bool) -> SubagentRun:
-        parent = self.current.parent_agent
-        to_root = bool(parent) and not self._context.will_take_turn(parent)
-        announced = await self._transition("announced", "announce", taken=taken, to_root=to_root)
-        self._settle(announced)
-        self._context.listeners.notify(announced)
-        return announced
 
     async def _give_up(self, error: str) -> SubagentRun:
         run = self.current
@@ -478,15 +452,12 @@ class RunLifecycle:
             if run.started is not None:
                 await notifications.notify_stop(self._host, run)
             self._settle(run)
-        await self._context.call(self._registry.move_results, run.parent, run.agent_id, "root")
         await self._notify_ended(run)
         return await self._transition("done", "done")
 
     async def _notify_ended(self, run: SubagentRun) -> None:
-        await notifications.notify_ended(self._host, run)
-        self._context.trace("end_notified", run)
-        unenforced = (*run.unenforced, *self._take_unenforced())  # the latter if it was killed
-        self._host.emit(replace(notifications.finished_event(run), unenforced=unenforced), run)
+        await notifications.notify_ended(self._host, run, self._take_unenforced())
+        self._trace("end_notified", run)
 
     # State
 
@@ -512,7 +483,7 @@ class RunLifecycle:
         changed = await self._context.call(self._write, transition, values)
         if changed is None:
             return await self._reload()
-        self._context.trace(step, changed)
+        self._trace(step, changed)
         return changed
 
     async def _reload(self) -> SubagentRun:

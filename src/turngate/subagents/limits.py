@@ -33,23 +33,16 @@ def limits_from(settings: Settings) -> SubagentLimits:
 
 
 @frozen(kw_only=True)
-class Claims:
-    """Which runs a worker takes: those that need no other labels, so many at once."""
-
-    slots: int
-    labels: tuple[str, ...] = ()
-
-
-@frozen(kw_only=True)
 class SubagentOptions:
     """How a session runs its subagents; `announcer` and `on_step` are for tests and benchmarks."""
 
     limits: SubagentLimits | None = None  # None: the limits of the settings
     announcer: Callable[[SubagentRun], Awaitable[None]] | None = None  # called with every result
-    on_step: Callable[[str, SubagentRun], None] | None = None  # called at every step of every run
+    on_step: Callable[[str, SubagentRun], None] = lambda *_: None  # called at every step of every run
     any_gates: bool = False  # continue runs of dead processes also if they live under other gates
     runs: str = "here"  # or "workers" or "git", unless the agent type says where its subagents run
-    claims: Claims | None = None  # this process is a worker: it runs what sessions elsewhere have started
+    slots: int = 0  # of a worker, which runs what sessions elsewhere have started, if it needs no other
+    labels: tuple[str, ...] = ()
     folder: SlotFolder | None = None  # of a worker for a project in git
 
 

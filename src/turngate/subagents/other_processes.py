@@ -4,26 +4,24 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from turngate.core.conversation.subagent_run import SubagentRun, names_of
-from turngate.subagents.lifecycle import ChangeListeners
 from turngate.subagents.registry import Registry
 
 
 class RunsElsewhere:
     """The process that runs them puts their results into the registry, where this session finds them."""
 
-    def __init__(self, session_id: str, listeners: ChangeListeners, notice: Callable[[str], None]) -> None:
+    def __init__(
+        self, session_id: str, notify_parent: Callable[[SubagentRun], None], notice: Callable[[str], None]
+    ) -> None:
         self._session_id = session_id
-        self._listeners, self._notice = listeners, notice
+        self._notify_parent, self._notice = notify_parent, notice
         self._runs: dict[str, SubagentRun] = {}  # by chain
-        self._places: dict[str, str | None] = {}  # of their owners
+        self._places: dict[str, str] = {}  # of their owners
         self._reported: set[str] = set()  # chains that the user knows of
         self._updated = asyncio.Event()  # replaced at each update
 
     def __bool__(self) -> bool:
         return bool(self._runs)
-
-    def has_others_than(self, runs: Sequence[SubagentRun]) -> bool:
-        return not self._runs.keys() <= {run.chain for run in runs}
 
     def of(self, *parent: str) -> list[SubagentRun]:
         """Return those that one agent has started: a session, and a subagent of it or ""."""
@@ -41,17 +39,23 @@ class RunsElsewhere:
     def update(self, runs: Sequence[SubagentRun]) -> None:
         """Notify the agents whose subagents are no longer run elsewhere, and the user of those that are."""
         before, self._runs = self._runs, {run.chain: run for run in runs}
+        for run in runs:
+            if run.is_for_workers and run.recoveries > before.get(run.chain, run).recoveries:
+                lost = "what it has done since its last end, or its start, may be lost"
+                self._notice(
+                    f"subagent {run.name} is continued by another worker, because its own died; {lost}"
+                )
         updated, self._updated = self._updated, asyncio.Event()
         updated.set()
         for chain, run in before.items():
             if chain not in self._runs:
-                self._listeners.notify(run)
+                self._notify_parent(run)
         self._report([run for run in runs if run.chain not in self._reported])
 
-    def ended(self, runs: Sequence[SubagentRun]) -> list[SubagentRun]:
-        """Return the runs on workers that were among them until now."""
+    def gone(self, runs: Sequence[SubagentRun]) -> list[SubagentRun]:
+        """Return the runs that were among them until now."""
         chains = {run.chain for run in runs}
-        return [run for run in self._runs.values() if run.is_for_workers and run.chain not in chains]
+        return [run for run in self._runs.values() if run.chain not in chains]
 
     def add(self, run: SubagentRun) -> None:
         """Add a run for workers that was registered just now, or one that this process has lost."""
@@ -66,12 +70,11 @@ class RunsElsewhere:
             if run.is_for_workers and run.error:
                 self._reported.add(run.chain)
                 self._notice(f"subagent {run.name} waits for another worker: {run.error}")
-        runs = [run for run in runs if self._places.get(run.owner) is not None and not run.is_for_workers]
+        runs = [run for run in runs if run.owner in self._places and not run.is_for_workers]
         if not runs:
-            return  # or another process is adopting those of a dead one in this moment
+            return
         self._reported.update(run.chain for run in runs)
-        where = ", ".join(sorted({place for run in runs if (place := self._places[run.owner])}))
-        where = where or "another session"
+        where = ", ".join(sorted({self._places[run.owner] for run in runs} - {""})) or "another session"
         one = len(runs) == 1
         count = "1 subagent of this session is" if one else f"{len(runs)} subagents of this session are"
         results = "its result arrives" if one else "their results arrive"

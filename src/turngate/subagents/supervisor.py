@@ -19,20 +19,20 @@ from turngate.settings.agent_types import AgentType
 from turngate.state.paths import main_transcript_path
 from turngate.subagents.git_files import send_files
 from turngate.subagents.host import SubagentHost, subagent_transcript_path
-from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
+from turngate.subagents.lifecycle import LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
 from turngate.subagents.other_processes import RunsElsewhere
 from turngate.subagents.recorded_gates import gates_of, left_notice, why_left
-from turngate.subagents.registry import AbandonedRuns, Registry, RegistryWorker, registry_exists
-from turngate.subagents.registry.store import BEAT_S, HELD_S
+from turngate.subagents.registry import Registry, RegistryWorker, registry_exists
+from turngate.subagents.registry.store import BEAT_S, HELD_S, LEASE_S
 from turngate.subagents.registry.table import new_id
-from turngate.subagents.steering import check_steer, request_steer
 from turngate.subagents.stored_transcript import StoredTranscript
 from turngate.subagents.workers import project_label, why_here
 
 KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end
 MAX_POLL_S = 2.0  # for changes; a file is looked at more often
-DEAD_OWNER_POLL_S = 0.5
+DEAD_OWNER_POLL_S = 0.5  # of a session that is not connected
+ABANDONED_POLL_S = LEASE_S  # the same for PostgreSQL
 DELETE_INTERVAL_S = 60.0
 RESUME_INTERVAL_S = 2.0
 REGISTRY_ERROR_PAUSE_S = 5.0
@@ -54,20 +54,20 @@ class Supervisor:
     ) -> None:
         self.host, self.state, self.agent_types = host, state, agent_types
         self.limits = options.limits or limits_from(host.settings)
-        self.listeners = ChangeListeners()
-        self.left: set[str] = set()  # chains of dead processes that were reported as left alone
-        self.elsewhere = RunsElsewhere(session_id, self.listeners, host.notice)
+        self.listeners: dict[str, Callable[[], None]] = {}  # by agent, here; the id of the main agent is ""
+        self.left: set[str] = set()  # chains that this process may not continue, which was reported
+        self.elsewhere = RunsElsewhere(session_id, self.notify_parent, host.notice)
         self._session_id, self._options, self._setting = session_id, options, host.settings.registry
+        self._open_registry = partial(Registry, state, setting=self._setting)
         self._context: LifecycleContext | None = None  # while it is connected
         self._connecting = asyncio.Lock()
         self._noticed: set[str] = set()  # what the user was told once, such as waits for the registry
         self._lifecycles: dict[str, RunLifecycle] = {}  # by chain
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # of the lifecycles
         self._watcher: asyncio.Task[None] | None = None  # of the registry, while there are runs
         self._lease_keeper: asyncio.Task[None] | None = None  # while it is connected
         self._owner_watcher: asyncio.Task[None] | None = None  # of other processes, while there are none
-        self._claims = options.claims  # None: this process is not a worker, or takes no more runs
-        self._refused: set[str] = set()  # ids of runs that this worker may not continue
+        self._slots = options.slots  # of a worker; 0: this process is none, or takes no more runs
         self._claiming: asyncio.Task[None] | None = None  # because a slot has become free
 
     # The registry
@@ -76,19 +76,15 @@ class Supervisor:
         """Take over runs of processes that died. Return True if results wait for the main agent."""
         try:
             if not self.host.world.in_hook:
-                abandoned = AbandonedRuns(self.state, self._setting)
-                self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners(abandoned))
+                self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners())
             if not registry_exists(self.state, self._setting):
                 return False
             context = await self.connect()
             waiting = await run_in_thread(context.registry.inbox, self._session_id)
             adopted = await self.recover_and_notify()
             # Runs of this session that no process may continue count as well: a reset ends them.
-            if (
-                adopted
-                or waiting
-                or await context.call(context.registry.read, "unfinished", self._session_id)
-            ):
+            unfinished = await context.call(context.registry.read, "unfinished", self._session_id)
+            if adopted or waiting or unfinished:
                 await self._look_elsewhere(context)
             else:
                 await self._disconnect()  # there are no subagents to look after
@@ -100,50 +96,38 @@ class Supervisor:
     async def connect(self) -> LifecycleContext:
         async with self._connecting:  # two tasks may ask at once
             if self._context is None:
+                call_soon = asyncio.get_running_loop().call_soon_threadsafe
                 registry = await run_in_thread(
-                    Registry, self.state, self._notice_from_thread(), self._setting
+                    self._open_registry, lambda text: call_soon(self._notice_once, text)
                 )
                 try:
-                    given = vars(claims) if (claims := self._options.claims) else {}
-                    owner = await run_in_thread(partial(registry.join, **given))
+                    join = partial(registry.join, slots=self._options.slots, labels=self._options.labels)
+                    owner = await run_in_thread(join)
                 except BaseException:  # such as: its lock file cannot be made
                     registry.close()
                     raise
-                self._context = self._new_context(registry, owner)
+                if registry.store.notice:
+                    self.host.notice(registry.store.notice)
+                self._context = LifecycleContext(
+                    host=self.host,
+                    registry=registry,
+                    worker=RegistryWorker(registry),
+                    limits=self.limits,
+                    slots=ConcurrencySlots(self.limits.at_once),
+                    notify_parent=self.notify_parent,
+                    on_lost=self.elsewhere.add,
+                    owner=owner,
+                    options=self._options,
+                )
                 if registry.store.has_lease and (self._lease_keeper is None or self._lease_keeper.done()):
                     self._lease_keeper = asyncio.create_task(self._keep_lease())
                 self.watch()
         return self._context
 
-    def _new_context(self, registry: Registry, owner: str) -> LifecycleContext:
-        if registry.store.notice:
-            self.host.notice(registry.store.notice)
-        return LifecycleContext(
-            host=self.host,
-            registry=registry,
-            worker=RegistryWorker(registry),
-            limits=self.limits,
-            slots=ConcurrencySlots(self.limits.at_once),
-            listeners=self.listeners,
-            owner=owner,
-            announcer=self._options.announcer,
-            trace=self._trace,
-            will_take_turn=self._will_take_turn,
-            on_lost=self.elsewhere.add,
-            folder=self._options.folder,
-        )
-
-    def _notice_from_thread(self) -> Callable[[str], None]:
-        """Return a function for another thread that gives the user a notice, the same one only once."""
-        loop = asyncio.get_running_loop()
-
-        def show(text: str) -> None:
-            if text not in self._noticed:
-                self._noticed.add(text)
-                with contextlib.suppress(RuntimeError):  # the loop is closed
-                    loop.call_soon_threadsafe(self.host.notice, text)
-
-        return show
+    def _notice_once(self, text: str) -> None:
+        if text not in self._noticed:
+            self._noticed.add(text)
+            self.host.notice(text)
 
     async def close(self) -> None:
         """Stop all work as it is; another process can adopt the runs that are not finished."""
@@ -163,13 +147,10 @@ class Supervisor:
             task.cancel()
         if tasks:
             await finish_despite_cancel(asyncio.wait(tasks))
-        await finish_despite_cancel(self._leave(context) if leave else context.worker.close())
-
-    async def _leave(self, context: LifecycleContext) -> None:
-        """Give up the open runs. If that fails, the owner counts as dead."""
-        with contextlib.suppress(RegistryError):
-            await context.worker.call(context.registry.leave, context.owner)
-        await context.worker.close()
+        if leave:
+            with contextlib.suppress(RegistryError):  # then the owner counts as dead
+                await finish_despite_cancel(context.worker.call(context.registry.leave, context.owner))
+        await finish_despite_cancel(context.worker.close())
 
     def is_own(self, run: SubagentRun) -> bool:
         """Return False for a run of a session with the same id whose dialect keeps another conversation for it."""
@@ -226,7 +207,14 @@ class Supervisor:
                 **workers,
             },
         )
-        return await self._register_or_kill(context, run)
+        registering = asyncio.create_task(self._register(context, run))
+        try:
+            return await asyncio.shield(registering)
+        except asyncio.CancelledError:  # the run may exist already
+            with contextlib.suppress(TurngateError):
+                await finish_despite_cancel(registering)
+                await finish_despite_cancel(self.kill(run.id, "interrupted"))
+            raise
 
     async def _workers_for(self, chain: str, name: str, depth: int, *, is_resumed: bool) -> dict[str, Any]:
         """Return the fields of `launch` by which workers may claim the subagent; empty: it runs here."""
@@ -248,24 +236,13 @@ class Supervisor:
         labels = [label, *agent_type.labels]
         return {**fields, "workers": {"labels": labels, "at_once": self.limits.at_once}}
 
-    async def _register_or_kill(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
-        """Register a run; if the caller is cancelled meanwhile, the run may exist already and is killed."""
-        registering = asyncio.create_task(self._register(context, run))
-        try:
-            return await asyncio.shield(registering)
-        except asyncio.CancelledError:
-            with contextlib.suppress(TurngateError):
-                await finish_despite_cancel(registering)
-                await finish_despite_cancel(self.kill(run.id, "interrupted"))
-            raise
-
     async def _register(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
         async with context.worker.lock:
             may_run = bool(run.owner) and context.slots.has_room(run.parent, run.depth)
             run = await context.worker.call(
                 partial(context.registry.register, run, may_run=may_run, max_running=self.limits.on_machine)
             )
-        self._trace("registered", run)
+        self._options.on_step("registered", run)
         if run.is_for_workers:
             self.elsewhere.add(run)
             self.watch()
@@ -282,11 +259,6 @@ class Supervisor:
             self._notice_once(
                 f"no worker is running that may take subagents with: {needs}; they wait for one"
             )
-
-    def _notice_once(self, text: str) -> None:
-        if text not in self._noticed:
-            self._noticed.add(text)
-            self.host.notice(text)
 
     async def result(self, chain: str) -> SubagentRun:
         """Wait for the end of a chain. The caller reports with `result_delivered` that it stored the result."""
@@ -307,9 +279,8 @@ class Supervisor:
             try:
                 context = await self.connect()
                 last = await context.call(context.registry.find, "last", chain)
-                await self._look_elsewhere(
-                    context
-                )  # also when it has ended, so that its result counts as delivered
+                # Also when it has ended, so that its result counts as delivered.
+                await self._look_elsewhere(context)
             except RegistryError:
                 await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
                 continue
@@ -348,12 +319,7 @@ class Supervisor:
         elsewhere = self.elsewhere.of(parent, parent_agent)
         return list({run.chain: run for run in (*elsewhere, *here)}.values())
 
-    def _will_take_turn(self, agent_id: str) -> bool:
-        """Return whether this subagent takes another turn in this process."""
-        runs = (lifecycle.current for lifecycle in self._lifecycles.values())
-        return any(r.agent_id == agent_id and r.state in ("waiting", "running", "steering") for r in runs)
-
-    # Kill and steer
+    # Kill
 
     async def kill(self, run: str, reason: str = "killed") -> list[SubagentRun]:
         """End a run and everything it started, for good."""
@@ -369,25 +335,10 @@ class Supervisor:
             self._notify_lifecycles(killed)
             await self._wait_for((run.chain for run in killed), KILL_WAIT_S)
 
-    async def discard_results(self, parent: str, parent_agent: str) -> None:
-        """Drop the results for an agent whose conversation was reset."""
+    async def discard_results(self) -> None:
+        """Drop the results for the main agent, whose conversation was reset."""
         if (context := self._context) is not None:
-            await context.call(context.registry.move_results, parent, parent_agent, "discarded")
-
-    async def steer(self, run: str, prompt: str, *, by: str) -> SubagentRun:
-        """Give a working subagent a new prompt. Raises UsageError if that is not allowed, or too late."""
-        context = await self.connect()
-        row = await context.call(context.registry.find, "run", run)
-        if row is None:
-            raise UsageError(f"there is no run {run}")
-        lifecycle = self._lifecycles.get(row.chain)
-        since = time.monotonic() - lifecycle.steered_at if lifecycle else float("inf")
-        check_steer(row, prompt, by=by, since=since)
-        steering = await context.call(request_steer, context.registry, row, prompt)
-        if lifecycle:
-            lifecycle.steered_at = time.monotonic()
-        self._notify_lifecycles([steering])
-        return steering
+            await context.call(context.registry.discard_results, self._session_id)
 
     # Runs of dead processes
 
@@ -395,15 +346,15 @@ class Supervisor:
         """Adopt the runs of owners that died, and continue them; a worker takes those that are for workers."""
         context = await self.connect()
         return await finish_despite_cancel(
-            self._claim(context) if self._options.claims else self._adopt(context)
+            self._claim(context) if self._options.slots else self._adopt(context)
         )
 
     async def _claim(self, context: LifecycleContext) -> list[SubagentRun]:
         claimed: list[SubagentRun] = []
-        while (claims := self._claims) is not None:
+        while self._slots:
             async with context.worker.lock:
-                take = partial(context.registry.claim, context.owner, claims.labels, left=[*self._refused])
-                run = await context.worker.call(partial(take, max_running=claims.slots))
+                take = partial(context.registry.claim, context.owner, self._options.labels, left=[*self.left])
+                run = await context.worker.call(partial(take, max_running=self._slots))
                 if run is None:
                     break
                 if await self._start_or_refuse(run, context):
@@ -412,11 +363,10 @@ class Supervisor:
 
     async def _start_or_refuse(self, run: SubagentRun, context: LifecycleContext) -> bool:
         """Start a run of this process, or give it up if this is a worker that does not ask its gates."""
-        why = self.why_left(run) if self._options.claims else ""
+        why = self.why_left(run) if self._options.slots else ""
         if not why:
             self._start_lifecycle(run, context)
             return True
-        self._refused.add(run.id)
         refused = f"a worker on {socket.gethostname()} leaves it to others: {why}"
         refuse = partial(context.registry.transition, "refuse", run.id, context.owner, error=refused)
         await context.worker.call(refuse)
@@ -425,7 +375,7 @@ class Supervisor:
 
     async def drain(self, seconds: float) -> bool:
         """Take no more runs. Return whether those that run have ended within this time."""
-        self._claims = None
+        self._slots = 0
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.wait_until_idle()
@@ -446,7 +396,7 @@ class Supervisor:
         for run in left:
             self._report_left(run)
         for run in adopted:
-            self._trace("recovered", run)
+            self._options.on_step("recovered", run)
             self._start_lifecycle(run, context)
         return adopted
 
@@ -468,21 +418,13 @@ class Supervisor:
         if self.host.world.in_hook:
             return []
         adopted = await self.recover()
-        if adopted and not self._options.claims:
+        if adopted and not self._options.slots:
             count = "1 subagent" if len(adopted) == 1 else f"{len(adopted)} subagents"
             modes = [(self.host.permission_mode(run), run.launch.get("permission_mode")) for run in adopted]
             stricter = sorted({mode for mode, earlier in modes if earlier not in (None, mode)})
             mode = f" (permission mode: {', '.join(stricter)})" if stricter else ""
             self.host.notice(f"continuing {count} of a process that died: {names_of(adopted)}{mode}")
         return adopted
-
-    async def _resume_own(self, context: LifecycleContext) -> None:
-        """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
-        async with context.worker.lock:
-            owned = await context.worker.call(context.registry.read, "owned", context.owner)
-            for run in owned:
-                if run.chain not in self._lifecycles:
-                    await self._start_or_refuse(run, context)
 
     # Watching other processes
 
@@ -496,8 +438,8 @@ class Supervisor:
         return self._watcher is not None and not self._watcher.done()
 
     async def _watch(self, context: LifecycleContext) -> None:
-        registry, call, owner = context.registry, context.worker.call, context.owner
-        version, pause, check_owners, reported = -1, 0.0, False, ""
+        registry, call = context.registry, context.worker.call
+        version, pause, reported = -1, 0.0, ""
         deleted_at, resumed_at = float("-inf"), time.monotonic()
         while True:
             try:
@@ -505,19 +447,15 @@ class Supervisor:
                 pause = MAX_POLL_S
                 if version != previous or self.elsewhere:
                     await self._look_elsewhere(context)
-                is_idle = not (self.elsewhere or self._lifecycles or self._options.claims)
+                is_idle = not (self.elsewhere or self._lifecycles or self._options.slots)
                 if is_idle and await call(registry.find, "leftovers") is None:
                     return
-                if time.monotonic() - resumed_at > RESUME_INTERVAL_S:
+                if may_resume := time.monotonic() - resumed_at > RESUME_INTERVAL_S:
                     resumed_at = time.monotonic()
-                    await self._resume_own(context)
-                if version != previous:
-                    await self._notice_changes(context)
-                    check_owners = True
-                if check_owners:
-                    await self.recover_and_notify()
-                    check_owners = bool(await call(registry.read, "of_others", owner))
-                if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.claims:
+                if may_resume or version != previous:
+                    await self._look_at_own(context, may_resume=may_resume)
+                await self.recover_and_notify()
+                if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.slots:
                     deleted_at = time.monotonic()
                     await call(registry.delete_finished)
             except (RegistryError, OSError, RuntimeError) as error:
@@ -526,14 +464,20 @@ class Supervisor:
                     self.host.notice(f"subagents of other processes cannot be watched: {error}")
                 await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
 
-    async def _notice_changes(self, context: LifecycleContext) -> None:
-        """Notify the lifecycles of runs that others have killed or steered, and of those that others now own."""
-        registry, call = context.registry, context.worker.call
-        ours = set(self._lifecycles)
-        owned = await call(registry.read, "owned", context.owner)
+    async def _look_at_own(self, context: LifecycleContext, *, may_resume: bool) -> None:
+        """Notify lifecycles of runs that others have killed, steered or taken over.
+
+        `may_resume`: restart those that ended early, such as by a full disk or an interrupt.
+        """
+        registry, ours = context.registry, set(self._lifecycles)
+        async with context.worker.lock:
+            owned = await context.worker.call(registry.read, "owned", context.owner)
+            for run in owned if may_resume else ():
+                if run.chain not in self._lifecycles:
+                    await self._start_or_refuse(run, context)
         self._notify_lifecycles([run for run in owned if run.state in ("killed", "steering")])
         for chain in ours - {run.chain for run in owned}:
-            last = await call(registry.find, "last", chain)
+            last = await context.worker.call(registry.find, "last", chain)
             if last is not None and last.owner != context.owner:
                 self._notify_lifecycles([last])
 
@@ -543,13 +487,12 @@ class Supervisor:
         while context := self._context:
             started, is_kept = time.monotonic(), True  # for now, if the registry cannot be used
             try:
-                async with asyncio.timeout(kept_at + HELD_S - started):
-                    is_kept = await run_in_thread(context.registry.beat, context.owner)
-                    kept_at = started
+                with contextlib.suppress(RegistryError, RuntimeError):
+                    async with asyncio.timeout(kept_at + HELD_S - started):
+                        is_kept = await run_in_thread(context.registry.beat, context.owner)
+                        kept_at = started
             except TimeoutError:
                 is_kept = False
-            except (RegistryError, RuntimeError):
-                pass
             if not is_kept:
                 await self._start_again()
                 kept_at = time.monotonic()
@@ -575,25 +518,36 @@ class Supervisor:
         """Adopt the runs of a process that ended before its subagents count as ended, so that the turn waits on."""
         read = partial(self.elsewhere.read, context.registry, context.owner, self.is_own)
         runs = await context.call(read)
-        if self.elsewhere.has_others_than(runs):
+        if self.elsewhere.gone(runs):
             await self.recover_and_notify()
             runs = await context.call(read)
-        for run in self.elsewhere.ended(runs):
+        for run in filter(lambda run: run.is_for_workers, self.elsewhere.gone(runs)):
             transcript = StoredTranscript(context.registry, self.host.transcript_path(run))
             with contextlib.suppress(OSError):  # the registry has the result
                 await context.call(partial(transcript.fetch, run, exact=False))
         self.elsewhere.update(runs)
 
-    async def _watch_for_dead_owners(self, abandoned: AbandonedRuns) -> None:
+    async def _watch_for_dead_owners(self) -> None:
         """Connect, which recovers the runs, when another process with open runs has died."""
-        while True:
-            await asyncio.sleep(DEAD_OWNER_POLL_S)
-            if self._context is not None and self._is_watching:
-                continue
-            with contextlib.suppress(TurngateError, OSError):
-                if await run_in_thread(abandoned.exist, self.host.world.location, frozenset(self.left)):
-                    await self.connect()
-                    self.watch()
+        registry: Registry | None = None
+        try:
+            while True:
+                has_lease = registry is not None and registry.store.has_lease
+                await asyncio.sleep(ABANDONED_POLL_S if has_lease else DEAD_OWNER_POLL_S)
+                if self._context is not None and self._is_watching:
+                    continue
+                with contextlib.suppress(TurngateError, OSError):
+                    if registry is None and registry_exists(self.state, self._setting):
+                        registry = await run_in_thread(self._open_registry)
+                    if registry is None:
+                        continue
+                    look = partial(registry.dead_owners, "-", self.host.world.location, [*self.left])
+                    if await run_in_thread(look):
+                        await self.connect()
+                        self.watch()
+        finally:
+            if registry:
+                await finish_despite_cancel(run_in_thread(registry.close))
 
     # Lifecycles
 
@@ -607,10 +561,6 @@ class Supervisor:
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
 
-    def _trace(self, step: str, run: SubagentRun) -> None:
-        if self._options.on_step:
-            self._options.on_step(step, run)
-
     def _start_lifecycle(self, run: SubagentRun, context: LifecycleContext) -> None:
         lifecycle = self._lifecycles[run.chain] = RunLifecycle(run, context)
         task = self._tasks[run.chain] = asyncio.create_task(lifecycle.run())
@@ -621,14 +571,19 @@ class Supervisor:
         run = lifecycle.current
         if self._lifecycles.get(run.chain) is lifecycle:
             del self._lifecycles[run.chain], self._tasks[run.chain]
-        self.listeners.remove(run.agent_id)
-        self.listeners.notify(run)
-        if self._claims and self._context and (self._claiming is None or self._claiming.done()):
+        self.listeners.pop(run.agent_id, None)
+        self.notify_parent(run)
+        if self._slots and self._context and (self._claiming is None or self._claiming.done()):
             self._claiming = asyncio.create_task(self._claim_again(self._context))
 
     async def _claim_again(self, context: LifecycleContext) -> None:
         with contextlib.suppress(RegistryError, RuntimeError):  # `_watch` reports it, and tries again
             await self._claim(context)
+
+    def notify_parent(self, run: SubagentRun) -> None:
+        """Notify the agent that started the run, or the main agent if that one is gone."""
+        if listener := self.listeners.get(run.parent_agent) or self.listeners.get(""):
+            listener()
 
     def _notify_lifecycles(self, changed: Collection[SubagentRun]) -> None:
         for run in changed:

@@ -2,13 +2,13 @@
 
 import socket
 
+from turngate.core.constants import SUBAGENT_EVENTS
 from turngate.core.hooks.kinds import label
 from turngate.core.text import quote_name
 from turngate.plugins.handlers import HANDLER_NAMES
 from turngate.ports import World
 from turngate.settings.agent_types import AgentType
 from turngate.subagents.host import SubagentHost
-from turngate.subagents.recorded_gates import GATE_EVENTS
 from turngate.subagents.registry.registry import registry_url
 
 
@@ -32,7 +32,7 @@ def why_here(
     if agent_type.stages:
         return "they have a checkpoint, which continues their conversation on this machine"
     for rule in host.settings.rules:
-        if rule.source == "python" and rule.event in GATE_EVENTS:
+        if rule.source == "python" and rule.event in SUBAGENT_EVENTS:
             return f"hook {quote_name(label(rule.hook))} is defined in Python, in this process"
     if not host.settings.plugins and any(map(host.plugins.has_handlers, HANDLER_NAMES)):
         return "the plugins of this session are objects of this process"

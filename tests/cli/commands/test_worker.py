@@ -22,12 +22,13 @@ from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from tests.support.warm_cli import Program
 from turngate.agent.session import Session
 from turngate.cli.commands.worker.local_postgres import find_programs, local_postgres
-from turngate.core.events.events import StopEvent
+from turngate.core.constants import SUBAGENT_EVENTS
 from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import CallbackHook
 from turngate.core.settings import Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
+from turngate.plugins.handlers import Plugins
 from turngate.state.paths import state_folder
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry import Registry
@@ -265,20 +266,36 @@ def test_workers_of_a_project_over_ssh_need_no_right_to_start_subagents(
     assert (run["result"], run["report"]) == ("done", "read")
 
 
-def test_python_gates_stay_with_their_session(project: Path, registry: Registry, tmp_path: Path) -> None:
-    async def allow(_: StopEvent) -> None: ...
-
-    async def play() -> TurnResult:
-        settings = Settings(rules=(Rule("SubagentStop", CallbackHook(allow, name="mine")),))
+def play(project: Path, tmp_path: Path, settings: Settings, plugins: Plugins | None = None) -> TurnResult:
+    async def send() -> TurnResult:
         model = ScriptedModel({"main": [TASK, "home"], "sub": ["counted"]})
         options = SubagentOptions(runs="workers")
-        async with Session(
-            str(project), model, settings, state=str(tmp_path / "s"), children=options
-        ) as session:
+        given = {"state": str(tmp_path / "s"), "children": options, "plugins": plugins}
+        async with Session(str(project), model, settings, **given) as session:  # type: ignore[arg-type]
             return await session.send("go")
 
-    result = asyncio.run(play())
+    return asyncio.run(send())
+
+
+@pytest.mark.parametrize("event", SUBAGENT_EVENTS)
+def test_python_hooks_of_subagents_stay_with_their_session(
+    project: Path, registry: Registry, tmp_path: Path, event: str
+) -> None:
+    async def allow(_: object) -> None: ...
+
+    settings = Settings(rules=(Rule(event, CallbackHook(allow, name="mine")),))
+    result = play(project, tmp_path, settings)
     why = 'subagents of the type general-purpose run here and not on workers: hook "mine" is defined in Python, in this process'
+    assert (result.result, result.notices) == ("home", (why,))
+
+
+def test_plugins_that_are_objects_stay_with_their_session(
+    project: Path, registry: Registry, tmp_path: Path
+) -> None:
+    plugins = Plugins()
+    plugins.on("subagent_ended", lambda *_: None)
+    result = play(project, tmp_path, Settings(), plugins)
+    why = "subagents of the type general-purpose run here and not on workers: the plugins of this session are objects of this process"
     assert (result.result, result.notices) == ("home", (why,))
 
 
@@ -328,6 +345,24 @@ def test_what_needs_a_database_says_so(project: Path) -> None:
         "",
         f"turngate: --subagents workers {needs}",
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        (
+            "mysql://db",
+            "TURNGATE_REGISTRY is not the URL of a registry, expected postgresql://USER@HOST/NAME\n",
+        ),
+        ("postgresql://me@127.0.0.1:1/runs", "the registry postgresql://me@127.0.0.1/runs cannot be used: "),
+    ],
+)
+def test_a_registry_that_a_worker_cannot_use_ends_in_a_sentence(
+    project: Path, monkeypatch: pytest.MonkeyPatch, url: str, why: str
+) -> None:
+    monkeypatch.setenv("TURNGATE_REGISTRY", url)
+    code, out, err = turngate("worker", "--model", script(project, main=[]), "--project", str(project))
+    assert (code, out, err.startswith(f"turngate: {why}"), err.count("\n")) == (64, "", True, 1)
 
 
 def test_a_worker_brings_a_server_to_try_it_out(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

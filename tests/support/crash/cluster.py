@@ -37,7 +37,7 @@ from turngate.ports import World
 from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path
 from turngate.subagents import supervisor
-from turngate.subagents.limits import Claims, SubagentLimits, SubagentOptions
+from turngate.subagents.limits import SubagentLimits, SubagentOptions
 from turngate.subagents.registry import Registry, postgres_store
 from turngate.subagents.workers import project_label
 from turngate.transcript.reader import read_records
@@ -195,12 +195,7 @@ class _Cluster:
     def _kill_server(self) -> None:
         self._server.stop(kill=True)
         self._totals.kills_of_the_server += 1
-        for _ in range(100):  # the memory of the killed server is in use until its processes have ended
-            try:
-                self._server.start()
-                break
-            except RuntimeError:
-                time.sleep(0.1)
+        self._server.start()
         self._server_dies = time.monotonic() + random.uniform(SERVER_LIFE_S / 2, SERVER_LIFE_S)
 
     def _sample(self) -> None:
@@ -268,7 +263,7 @@ def _session(spec: ParentSpec, state: str, children: SubagentOptions) -> Session
 async def _work(spec: ParentSpec) -> None:
     """Claim runs until the process is killed, with a state folder of its own, as on a machine of its own."""
     labels = (project_label(World(LocalShell(), spec.project)),)
-    options = SubagentOptions(limits=LIMITS, claims=Claims(slots=SLOTS, labels=labels))
+    options = SubagentOptions(limits=LIMITS, slots=SLOTS, labels=labels)
     workers = _session(spec, os.path.join(spec.folder, f"state-{spec.session}"), options)._agent.subagents
     while True:
         with contextlib.suppress(RegistryError):  # the server is down

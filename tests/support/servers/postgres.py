@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,19 +82,22 @@ class PostgresServer:
             "ssl_key_file": self.folder / "both.pem",
         }
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        self._process = self._start("postgres", "-D", str(self.folder / "data"), *words)
-        watch = [sys.executable, "-c", WATCH, str(self._process.pid)]
-        self._watch = subprocess.Popen(watch, stdin=subprocess.PIPE)
+        command = ("postgres", "-D", str(self.folder / "data"), *words)
+        self._process = self._start(*command)
         end = time.monotonic() + HANG_TIMEOUT_S
         while True:
-            try:
+            with suppress(psycopg.OperationalError):
                 self.connect("postgres").close()
-            except psycopg.OperationalError:
-                if self._process.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError((self.folder / "log").read_text()) from None
-                time.sleep(POLL_INTERVAL_S)
-            else:
-                return
+                break
+            if time.monotonic() > end:
+                raise RuntimeError((self.folder / "log").read_text())
+            if (
+                self._process.poll() is not None
+            ):  # memory of a killed server is in use until its processes end
+                self._process = self._start(*command)
+            time.sleep(POLL_INTERVAL_S)
+        watch = [sys.executable, "-c", WATCH, str(self._process.pid)]
+        self._watch = subprocess.Popen(watch, stdin=subprocess.PIPE)
 
     def stop(self, *, kill: bool = False) -> None:
         if self._process:

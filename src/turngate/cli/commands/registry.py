@@ -3,8 +3,6 @@
 import argparse
 
 from turngate.cli.arguments import EXIT_ERRORS, Parser
-from turngate.errors import RegistryError, UsageError
-from turngate.state.paths import REGISTRY_URL
 
 
 def declare(parser: Parser) -> None:
@@ -28,14 +26,10 @@ def run(_: argparse.Namespace) -> int:
     from turngate.cli.commands.runs.summary import registry_setting  # noqa: PLC0415
     from turngate.subagents.registry.registry import registry_url  # noqa: PLC0415
 
-    try:
-        if not (url := registry_url(registry_setting())):
-            raise UsageError(f"set {REGISTRY_URL} to the URL of a database: postgresql://USER@HOST/NAME")
-        from turngate.subagents.registry.postgres_store import create_schema  # noqa: PLC0415
+    url = registry_url(registry_setting(), needed_by="`turngate registry init`")
+    from turngate.subagents.registry.postgres_store import create_schema  # noqa: PLC0415 # lazy: needs psycopg
 
-        print("\n".join(create_schema(url)))
-    except RegistryError as error:
-        raise UsageError(str(error)) from None
+    print("\n".join(create_schema(url)))
     print(
         "next: CREATE ROLE … LOGIN IN ROLE turngate_session, for each user; turngate_worker, for each worker"
     )

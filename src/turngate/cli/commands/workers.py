@@ -9,7 +9,7 @@ from turngate.cli.arguments import EXIT_ERRORS, Parser, add_json_option
 from turngate.core.text import printable, truncate
 
 NO_WORKERS = "no worker is running; start one with `turngate worker`"
-_WIDTHS = {"WORKER": 8, "HOST": 16, "VERSION": 8, "SLOTS": 5, "BEAT": 10}
+MAX_HOST_CHARS = 24
 
 
 def declare(parser: Parser) -> None:
@@ -29,7 +29,9 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    from turngate.cli.commands.runs.summary import open_registry  # noqa: PLC0415 # lazy: not for --help
+    # lazy: not for --help
+    from turngate.cli.commands.runs.summary import open_registry  # noqa: PLC0415
+    from turngate.cli.console.conversation_text import format_table  # noqa: PLC0415
 
     with open_registry() as registry:
         workers = [_as_json(each) for each in registry.workers()] if registry else []
@@ -38,19 +40,16 @@ def run(options: argparse.Namespace) -> int:
     elif not workers:
         print(NO_WORKERS)
     else:
-        print(_row([*_WIDTHS], "OFFERS"))
-        for each in workers:
-            texts = [each["worker"][:8], each["host"], each["version"], str(each["slots"])]
-            print(_row([*texts, f"{each['beat_seconds']:.1f} s ago"], ", ".join(each["labels"])))
+        columns = {
+            "WORKER": [each["worker"][:8] for each in workers],
+            "HOST": [truncate(printable(each["host"]), MAX_HOST_CHARS) for each in workers],
+            "VERSION": [printable(each["version"]) for each in workers],
+            "SLOTS": [str(each["slots"]) for each in workers],
+            "BEAT": [f"{each['beat_seconds']:.1f} s ago" for each in workers],
+            "OFFERS": [printable(", ".join(each["labels"])) for each in workers],
+        }
+        print("\n".join(format_table([*columns.items()], left=len(columns))))
     return 0
-
-
-def _row(cells: list[str], last: str) -> str:
-    texts = [
-        f"{truncate(printable(cell), width):<{width}}"
-        for cell, width in zip(cells, _WIDTHS.values(), strict=True)
-    ]
-    return "  ".join([*texts, printable(last)])
 
 
 def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:

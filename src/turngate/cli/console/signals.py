@@ -89,12 +89,20 @@ def restore_handlers() -> None:
         signal.signal(*_replaced.popitem())
 
 
-def run_until_signal(work: Coroutine[Any, Any, T], *, for_host: bool = False) -> T | signal.Signals:
-    """Return the result of `work`, or the first signal, which cancels `work`. `for_host`: see `run_loop`."""
+def run_until_signal(
+    work: Coroutine[Any, Any, T], *, for_host: bool = False, drain: asyncio.Event | None = None
+) -> T | signal.Signals:
+    """Return the result of `work`, or the first signal, which cancels `work`. `for_host`: see `run_loop`.
+
+    `drain`: what the first SIGTERM sets instead.
+    """
     caught: list[signal.Signals] = []
     tasks: list[asyncio.Task[T]] = []
 
     def cancel(number: signal.Signals) -> None:
+        if number == signal.SIGTERM and drain and not drain.is_set():
+            drain.set()
+            return
         caught.append(number)
         for task in tasks:
             task.cancel()

@@ -1,5 +1,5 @@
 """The registry of runs, which several processes share."""
 
-from turngate.subagents.registry.registry import AbandonedRuns, Registry, RegistryWorker, registry_exists
+from turngate.subagents.registry.registry import Registry, RegistryWorker, registry_exists
 
-__all__ = ["AbandonedRuns", "Registry", "RegistryWorker", "registry_exists"]
+__all__ = ["Registry", "RegistryWorker", "registry_exists"]

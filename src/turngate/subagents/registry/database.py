@@ -1,27 +1,21 @@
 """Open the registry's SQLite file: check it, migrate it, and set a damaged one aside."""
 
 import contextlib
-import fcntl
-import json
 import os
 import sqlite3
 import time
-import urllib.parse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from turngate.errors import RegistryError
-from turngate.state.files import make_private_dir
-from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE
+from turngate.state.files import make_private_dir, wait_for_lock
+from turngate.state.paths import OTHER_STATE_FOLDER
 from turngate.subagents.registry import table as sql
-from turngate.subagents.registry.statements import OWNERS_OF_PROJECT, render
 from turngate.subagents.registry.table import SCHEMA_VERSION
 
 LOCK_TIMEOUT_S = 10.0  # for other processes that open the registry
 LOCK_NOTICE_S = 1.0  # a longer wait for them is reported
-LOCK_POLL_S = 0.02
 OPEN_TIMEOUT_S = 10.0  # for other processes that write
 BUSY_POLL_MS = 50  # that SQLite itself waits for another writer
-READ_ONLY_BUSY_TIMEOUT_S = 1.0
 MAX_CHECKED_BYTES = 64 * 1024 * 1024  # a larger file is not checked when it is opened
 
 
@@ -86,17 +80,13 @@ def _user_version(db: sqlite3.Connection) -> int:
 def _migrate(db: sqlite3.Connection) -> None:
     """Create the table, or add the columns that a file of an earlier version lacks."""
     db.execute(sql.TABLE)
-    existing = _existing_columns(db)
+    existing = {name for _, name, *_ in db.execute("PRAGMA table_info(runs)")}
     for name in sql.COLUMNS:
         if name not in existing:
             db.execute(f"ALTER TABLE runs ADD COLUMN {sql.column_definition(name)}")
     db.executescript(sql.INDEXES + sql.TRIGGER)
     if _user_version(db) != SCHEMA_VERSION:
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def _existing_columns(db: sqlite3.Connection) -> set[str]:
-    return {name for _, name, *_ in db.execute("PRAGMA table_info(runs)")}
 
 
 def _set_aside(path: str, why: str) -> str:
@@ -110,51 +100,20 @@ def _set_aside(path: str, why: str) -> str:
 @contextlib.contextmanager
 def _lock_file(path: str, on_wait: Callable[[str], None] | None) -> Iterator[None]:
     make_private_dir(os.path.dirname(path))
-    fd = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = path + ".lock"
+    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _wait_for_lock(fd, path, on_wait)
+        try:
+            wait_for_lock(fd, lock, LOCK_NOTICE_S)
+        except BlockingIOError:
+            if on_wait:
+                on_wait(f"waiting for the registry: another process holds {lock}")
+            wait_for_lock(fd, lock, LOCK_TIMEOUT_S - LOCK_NOTICE_S)
         yield
+    except BlockingIOError:
+        raise RegistryError(
+            f"the registry {path} cannot be opened: another process has held {lock} for {LOCK_TIMEOUT_S:g} s; "
+            f"end that process (`fuser {lock}` prints its PID), {OTHER_STATE_FOLDER}"
+        ) from None
     finally:
         os.close(fd)
-
-
-def _wait_for_lock(fd: int, path: str, on_wait: Callable[[str], None] | None) -> None:
-    started = time.monotonic()
-    while True:
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        waited = time.monotonic() - started
-        if waited > LOCK_TIMEOUT_S:
-            raise RegistryError(
-                f"the registry {path} cannot be opened: another process has held {path}.lock for {LOCK_TIMEOUT_S:g} s; "
-                f"end that process (`fuser {path}.lock` prints its PID), {OTHER_STATE_FOLDER}"
-            )
-        if on_wait and waited > LOCK_NOTICE_S:
-            on_wait(f"waiting for the registry: another process holds {path}.lock")
-            on_wait = None
-        time.sleep(LOCK_POLL_S)
-
-
-def owners_with_open_runs(state: str, project: str, left: Iterable[str] = ()) -> list[str]:
-    """Return the owners of a project's open runs, read-only; a registry that cannot be read has none.
-
-    Chains in `left` do not count while they have no result: this session may not continue them.
-    """
-    uri = f"file:{urllib.parse.quote(os.path.join(state, REGISTRY_FILE))}?mode=ro"
-    try:
-        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=READ_ONLY_BUSY_TIMEOUT_S)) as db:
-            if _user_version(db) != SCHEMA_VERSION:  # `open_database` migrates or rejects it
-                return []
-            values = {"project": project, "ids": json.dumps(list(left))}
-            return [str(owner) for (owner,) in db.execute(render(OWNERS_OF_PROJECT, "sqlite"), values)]
-    except sqlite3.Error:
-        return []
-
-
-def last_change(state: str) -> float | None:
-    """Return when the registry was last written to; None: there is none."""
-    files = (os.path.join(state, REGISTRY_FILE + suffix) for suffix in ("", "-wal"))
-    with contextlib.suppress(OSError):
-        return max((os.stat(file).st_mtime for file in files if os.path.exists(file)), default=None)
-    return None

@@ -4,12 +4,10 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterator
 
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.state.process_stat import ProcessId, is_alive, this_process
-from turngate.subagents.registry.store import OwnerEnd
 from turngate.subagents.registry.table import new_id
 
 OWNERS_FOLDER = "owners"  # folder of the lock files in the state folder
@@ -36,51 +34,33 @@ def hold_lock(folder: str, owner: str) -> int:
     return fd
 
 
-@contextlib.contextmanager
-def owner_status(folder: str, owner: str) -> Iterator[OwnerEnd | None]:
-    """Yield how an owner ended, or None while it lives. One that left in order has given up its runs: its id is "".
+def is_gone(folder: str, owner: str) -> bool:
+    """Return whether an owner has died or has given up its runs, which then have the owner ""; remove its lock file.
 
-    An id of another form, which no version writes, has no lock file and is that of a dead owner.
-    A dead owner's lock is held inside the `with` block, so only one process sees "died" at a time, unless its lock
-    file is missing. Then its process decides; in an id of an earlier version none is named, and it left in order.
+    If the lock file is missing, the process in the id decides. An id that no version writes has none.
     """
-    if not owner:
-        yield "left"
-        return
-    path = lock_path(folder, owner)
-    if path is None:
-        yield "died"
-        return
+    if not _OWNER_ID.fullmatch(owner):
+        return True
+    path = os.path.join(folder, owner)
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         process = process_of(owner)
-        yield "left" if process is None else None if is_alive(process) else "died"
-        return
+        return process is None or not is_alive(process)
     except OSError:
-        yield None
-        return
+        return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared by all that look
     except BlockingIOError:
-        yield None
-    else:
-        yield "died"
+        return False
     finally:
         os.close(fd)
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+    return True
 
 
 def process_of(owner: str) -> ProcessId | None:
     """Return the process that an owner's id names; an id of an earlier version names none."""
     match = _OWNER_ID.fullmatch(owner)
     return ProcessId(int(match[1]), match[2]) if match and match[1] else None
-
-
-def lock_path(folder: str, owner: str) -> str | None:
-    """Return the path of an owner's lock; None for an id in the registry that no version writes."""
-    return os.path.join(folder, owner) if _OWNER_ID.fullmatch(owner) else None
-
-
-def owner_is_gone(folder: str, owner: str) -> bool:
-    with owner_status(folder, owner) as status:
-        return status is not None

@@ -1,6 +1,7 @@
 """The schema of a registry on PostgreSQL, and the rights of its two roles; `turngate registry init` creates them."""
 
-from turngate.subagents.registry.table import COLUMNS, INDEXES, IS_OPEN, SCHEMA_VERSION, postgres_definition
+from turngate.subagents.registry.store import LEASE_S
+from turngate.subagents.registry.table import COLUMNS, INDEXES, IS_OPEN, SCHEMA_VERSION, column_definition
 
 SESSION_ROLE, WORKER_ROLE = "turngate_session", "turngate_worker"
 ROLES = {
@@ -14,11 +15,12 @@ VALUES ($owner, $host, $version, $slots, $labels) RETURNING id"""
 NOT_DURABLE = "! synchronous_commit is off: after a crash, announced results can be lost or announced again; set it to on"
 CHANGES = "turngate"  # the channel of notifications
 
-# What no transition changes. A worker cannot change what it is asked to do, nor for whom.
-_FIXED = {
-    *("id", "chain", "agent_id", "agent_type", "parent", "label", "task", "prompt", "by_hook", "background"),
-    *("depth", "created", "begun", "transcript", "replaces", "spent", "earlier_tools", "launch"),
-}
+# What no transition changes, and a run takes over from the one that it replaces.
+_INHERITED = (
+    *("chain", "agent_id", "agent_type", "parent", "parent_agent", "label", "task", "background", "depth"),
+    *("begun", "transcript", "launch"),
+)
+_FIXED = {*_INHERITED, "id", "prompt", "by_hook", "created", "replaces", "spent", "earlier_tools"}
 _CHANGED = ", ".join(name for name in COLUMNS if name not in _FIXED)
 
 TABLES = f"""
@@ -31,30 +33,35 @@ CREATE TABLE IF NOT EXISTS turngate.owners (
   slots integer NOT NULL DEFAULT 0, labels text NOT NULL DEFAULT '[]',
   joined timestamptz NOT NULL DEFAULT now(), seen timestamptz NOT NULL DEFAULT now());
 CREATE TABLE IF NOT EXISTS turngate.runs (
-  id text PRIMARY KEY, {", ".join(postgres_definition(name) for name in COLUMNS if name != "id")},
+  id text PRIMARY KEY, {", ".join(column_definition(name) for name in COLUMNS if name != "id")},
   login text NOT NULL DEFAULT session_user, host text NOT NULL DEFAULT '',
   project text GENERATED ALWAYS AS (launch::jsonb ->> 'project') STORED,
   labels jsonb GENERATED ALWAYS AS (launch::jsonb -> 'workers' -> 'labels') STORED,
+  -- That of its project. Conditions on JSON use no index for logins under row level security.
+  first_label text GENERATED ALWAYS AS (coalesce(launch::jsonb #>> '{{workers,labels,0}}', '')) STORED,
   at_once integer GENERATED ALWAYS AS ((launch::jsonb -> 'workers' ->> 'at_once')::integer) STORED);
 CREATE TABLE IF NOT EXISTS turngate.transcripts (
   chain text REFERENCES turngate.runs ON DELETE CASCADE, start bigint, part text NOT NULL, PRIMARY KEY (chain, start));
-{"".join(f"ALTER TABLE turngate.runs ADD COLUMN IF NOT EXISTS {postgres_definition(name)};" for name in COLUMNS)}
+{"".join(f"ALTER TABLE turngate.runs ADD COLUMN IF NOT EXISTS {column_definition(name)};" for name in COLUMNS)}
 {INDEXES.replace(" ON runs ", " ON turngate.runs ")}
-CREATE INDEX IF NOT EXISTS claimable ON turngate.runs ((labels ->> 0), created, id) WHERE labels IS NOT NULL AND {IS_OPEN};
+CREATE INDEX IF NOT EXISTS to_claim ON turngate.runs (first_label, created, id) WHERE labels IS NOT NULL AND {IS_OPEN};
 """
 
 # For each row: a trigger for each statement would also fire for one that changes nothing, such as an empty claim.
 TRIGGERS = f"""
 CREATE OR REPLACE FUNCTION turngate.insert_run() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE was turngate.runs;
 BEGIN
   NEW.login := session_user;
   NEW.host := coalesce((SELECT host FROM turngate.owners WHERE id = NEW.owner), '');
   IF NEW.replaces != '' THEN
     UPDATE turngate.runs SET state = 'replaced', ended = coalesce(ended, NEW.created)
-      WHERE id = NEW.replaces AND state = 'steering' RETURNING login, host INTO NEW.login, NEW.host;
+      WHERE id = NEW.replaces AND state = 'steering' AND owner = NEW.owner RETURNING * INTO was;
     IF NOT FOUND THEN
       RAISE insufficient_privilege USING MESSAGE = 'there is no run that this one may replace';
     END IF;
+    NEW.id := was.next_id; NEW.prompt := was.next_prompt; NEW.by_hook := was.next_by_hook;
+    {" ".join(f"NEW.{name} := was.{name};" for name in (*_INHERITED, "login", "host"))}
   END IF;
   RETURN NEW;
 END $$;
@@ -80,19 +87,30 @@ CREATE OR REPLACE TRIGGER notify_change AFTER INSERT OR UPDATE ON turngate.runs
   FOR EACH ROW EXECUTE FUNCTION turngate.notify_change();
 """
 
-_SEES_RUN = "EXISTS (SELECT FROM turngate.runs WHERE id = chain)"
-_POLICIES = (
+_OWN = "owner IN (SELECT id FROM turngate.owners WHERE login = session_user)"
+_LIVES = f"owner IN (SELECT id FROM turngate.owners WHERE seen > now() - interval '{LEASE_S:g} s')"
+_CHAIN = "SELECT FROM turngate.runs WHERE runs.chain = transcripts.chain"
+_LOGIN = "login = session_user"
+_POLICIES = {
     # A login sees what it has registered; workers, what is for workers. Each login may see which owners live.
-    f"own_runs ON turngate.runs TO {SESSION_ROLE} USING (login = session_user)",
-    f"read_for_workers ON turngate.runs FOR SELECT TO {WORKER_ROLE} USING (labels IS NOT NULL)",
-    f"change_for_workers ON turngate.runs FOR UPDATE TO {WORKER_ROLE} USING (labels IS NOT NULL)",
-    f"replace_for_workers ON turngate.runs FOR INSERT TO {WORKER_ROLE} WITH CHECK (labels IS NOT NULL AND replaces != '')",
-    f"read_owners ON turngate.owners FOR SELECT TO {SESSION_ROLE}, {WORKER_ROLE} USING (true)",
-    f"own_sessions ON turngate.owners TO {SESSION_ROLE} USING (login = session_user AND slots = 0)",
-    # Those of runs that the login sees.
-    f"own_transcripts ON turngate.transcripts TO {SESSION_ROLE}, {WORKER_ROLE} USING ({_SEES_RUN})",
-    f"own_workers ON turngate.owners TO {WORKER_ROLE} USING (login = session_user)",
-)
+    "own_runs ON turngate.runs": f"TO {SESSION_ROLE} USING ({_LOGIN})",
+    "read_for_workers ON turngate.runs": f"FOR SELECT TO {WORKER_ROLE} USING (labels IS NOT NULL)",
+    # A worker changes open runs that it has or that no living owner has, and cannot give them to another worker.
+    "change_for_workers ON turngate.runs": f"""FOR UPDATE TO {WORKER_ROLE}
+      USING (labels IS NOT NULL AND {IS_OPEN} AND ({_OWN} OR NOT {_LIVES}))
+      WITH CHECK (labels IS NOT NULL AND (owner = '' OR {_OWN}))""",
+    "replace_for_workers ON turngate.runs": f"""FOR INSERT TO {WORKER_ROLE}
+      WITH CHECK (labels IS NOT NULL AND replaces != '' AND {_OWN})""",
+    "read_transcripts ON turngate.transcripts": f"""FOR SELECT TO {SESSION_ROLE}, {WORKER_ROLE}
+      USING (EXISTS ({_CHAIN}))""",
+    "add_transcripts ON turngate.transcripts": f"""FOR INSERT TO {WORKER_ROLE}
+      WITH CHECK (EXISTS ({_CHAIN} AND {_OWN}))""",
+    "read_owners ON turngate.owners": f"FOR SELECT TO {SESSION_ROLE}, {WORKER_ROLE} USING (true)",
+    "own_sessions ON turngate.owners": f"""TO {SESSION_ROLE}
+      USING ({_LOGIN} AND slots = 0) WITH CHECK ({_LOGIN} AND slots = 0 AND seen <= now())""",
+    "own_workers ON turngate.owners": f"""TO {WORKER_ROLE}
+      USING ({_LOGIN}) WITH CHECK ({_LOGIN} AND seen <= now())""",
+}
 RIGHTS = f"""
 REVOKE ALL ON SCHEMA turngate FROM PUBLIC;
 GRANT USAGE ON SCHEMA turngate TO {SESSION_ROLE}, {WORKER_ROLE};
@@ -105,6 +123,5 @@ GRANT INSERT (id, host, version, slots, labels), UPDATE (seen), DELETE ON turnga
 ALTER TABLE turngate.runs ENABLE ROW LEVEL SECURITY;
 ALTER TABLE turngate.owners ENABLE ROW LEVEL SECURITY;
 ALTER TABLE turngate.transcripts ENABLE ROW LEVEL SECURITY;
-{"".join(f"DROP POLICY IF EXISTS {each.partition(' TO ')[0].partition(' FOR ')[0]};" for each in _POLICIES)}
-{"".join(f"CREATE POLICY {each};" for each in _POLICIES)}
+{"".join(f"DROP POLICY IF EXISTS {name}; CREATE POLICY {name} {text};" for name, text in _POLICIES.items())}
 """

@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -15,7 +15,7 @@ from turngate.extra_install import install_command
 from turngate.subagents.registry import postgres_schema as schema
 from turngate.subagents.registry.owners import new_owner_id
 from turngate.subagents.registry.statements import render
-from turngate.subagents.registry.store import LEASE_S, OwnerEnd
+from turngate.subagents.registry.store import LEASE_S
 from turngate.subagents.registry.table import SCHEMA_VERSION
 
 try:
@@ -69,10 +69,7 @@ def create_schema(url: str) -> list[str]:
                 db.execute(statements)
             _check_version(db, name)
             done.append(f"schema turngate, version {SCHEMA_VERSION}: created or updated")
-            if (
-                db.execute("SELECT WHERE current_setting('synchronous_commit') = 'off'").fetchone()
-                is not None
-            ):
+            if db.execute("SELECT WHERE current_setting('synchronous_commit') = 'off'").fetchall():
                 done.append(schema.NOT_DURABLE)
     except psycopg.Error as error:
         raise RegistryError(f"{name} cannot be created: {' '.join(str(error).split())}") from error
@@ -173,8 +170,8 @@ class PostgresStore:
                 self._listener.execute(f"LISTEN {schema.CHANGES}")
                 self._changes += 1  # what came before is not known
             own = self._db.info.backend_pid if self._db is not None else None
-            for notification in self._listener.notifies(timeout=seconds, stop_after=1):
-                self._changes += notification.pid != own
+            if any(each.pid != own for each in self._listener.notifies(timeout=seconds)):
+                self._changes += 1
         except psycopg.Error:
             if self._listener is not None:
                 self._listener.close()
@@ -197,11 +194,7 @@ class PostgresStore:
     def leave(self, owner: str) -> None:
         self.execute("DELETE FROM turngate.owners WHERE id = $owner RETURNING id", {"owner": owner})
 
-    @contextlib.contextmanager
-    def owner_status(self, owner: str) -> Iterator[OwnerEnd | None]:
-        yield "left" if not owner else None if self.living([owner]) else "died"
-
-    def living(self, owners: Collection[str]) -> dict[str, str | None]:
+    def living(self, owners: Collection[str]) -> dict[str, str]:
         found = f"SELECT id, host FROM turngate.owners WHERE id = ANY($owners) AND {_LIVES}"
         rows = self.execute(found, {"owners": list(owners)})
         return {row["id"]: f"process {row['id'].split('-')[1]} on {row['host']}" for row in rows}

@@ -5,34 +5,32 @@ leads out of and the owner that makes it, so a second try, a late result or anot
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from turngate.aio.threads import SerialThread
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.errors import RegistryError, SubagentBusy
+from turngate.errors import RegistryError, UsageError
 from turngate.state.paths import REGISTRY_FILE, REGISTRY_URL
 from turngate.subagents.registry import statements as sql
-from turngate.subagents.registry.database import last_change, owners_with_open_runs
-from turngate.subagents.registry.owners import OWNERS_FOLDER, owner_is_gone
 from turngate.subagents.registry.sqlite_store import SqliteStore
 from turngate.subagents.registry.statements import Query, Transition
-from turngate.subagents.registry.store import LEASE_S, RunStore
+from turngate.subagents.registry.store import RunStore
 from turngate.subagents.registry.table import new_id, row_to_run, successor_of, to_column, truncate_result
 
-RAPID_RECOVERY_S = 120.0  # recoveries closer together than this count as rapid
-GIVEN_UP_RETENTION_S = 7 * 86400.0
 FINISHED_RETENTION_S = 300.0
-ABANDONED_POLL_S = LEASE_S  # of a session that is not connected to PostgreSQL
 
 
-def registry_url(setting: str | None = None) -> str:
+def registry_url(setting: str | None = None, *, needed_by: str = "") -> str:
     """Return the URL of a registry on PostgreSQL, by the environment or else the user's setting; "": a file."""
     url = os.environ.get(REGISTRY_URL) or setting or ""
+    if needed_by and not url:
+        raise UsageError(
+            f"{needed_by} needs a registry on PostgreSQL; set {REGISTRY_URL} to postgresql://USER@HOST/NAME"
+        )
     if url and not url.startswith(("postgresql://", "postgres://")):
         where = REGISTRY_URL if os.environ.get(REGISTRY_URL) else "`registry` of your settings"
         raise RegistryError(f"{where} is not the URL of a registry, expected postgresql://USER@HOST/NAME")
@@ -60,9 +58,7 @@ class Registry:
         self.commits = 0
         self.join, self.beat, self.living = self.store.join, self.store.beat, self.store.living
         self.wait_for_change, self.workers = self.store.wait_for_change, self.store.workers
-
-    def close(self) -> None:
-        self.store.close()
+        self.close = self.store.close
 
     # Transitions of one run
 
@@ -73,7 +69,7 @@ class Registry:
             # An earlier try may have registered it, whose answer was lost with a connection.
             registered = self.find("run", run.id)
         if registered is None or registered.owner != run.owner != "":  # a worker may have claimed it already
-            raise SubagentBusy("this subagent is still running; wait for its report")
+            raise UsageError("this subagent is still running; wait for its report")
         return registered
 
     def transition(self, name: Transition, run: str, owner: str, **values: object) -> SubagentRun | None:
@@ -81,7 +77,8 @@ class Registry:
         columns = {**sql.OPTIONAL_VALUES, "next_id": new_id(), **values}
         changed = self._run(sql.TRANSITIONS[name], **columns, id=run, owner=owner)
         if changed is None and name == "start":
-            self._release_slots_of_dead(owner)  # for the next try
+            for dead in self.dead_owners(owner):  # at the next try, their runs hold no slot of the machine
+                self._rows(sql.RELEASE_SLOTS, dead=dead)
         return changed
 
     def replace(self, run: SubagentRun) -> SubagentRun | None:
@@ -107,20 +104,16 @@ class Registry:
     # Results for a parent
 
     def inbox(self, parent: str, agent: str = "") -> list[SubagentRun]:
-        """Return the announced results that the parent's conversation does not hold yet, oldest first."""
+        """Return the announced results that the agent's conversation does not hold yet, oldest first."""
         return self._runs(sql.INBOX, parent=parent, agent=agent)
 
     def mark_delivered(self, run: str) -> SubagentRun | None:
         """Note that the parent's conversation holds the result, on disk."""
         return self._run(sql.MARK_DELIVERED, id=run)
 
-    def move_results(self, parent: str, agent: str, to: Literal["root", "discarded"]) -> None:
-        """Give undelivered results of a subagent that takes no more turns to the main agent.
-
-        `discarded`: mark them as delivered, because their conversation was reset and no other one may get them.
-        """
-        statement = sql.REASSIGN_TO_ROOT if to == "root" else sql.DISCARD_RESULTS
-        self._rows(statement, parent=parent, agent=agent)
+    def discard_results(self, parent: str) -> None:
+        """Mark undelivered results as delivered: their conversation was reset, and no other one may get them."""
+        self._rows(sql.DISCARD_RESULTS, parent=parent)
 
     # Owners
 
@@ -132,42 +125,34 @@ class Registry:
         An adoption counts as a recovery only if the owner died; an owner that ended in order has given up its runs.
         """
         adopted: list[SubagentRun] = []
-        for dead in self._other_owners(owner):
-            with self.store.owner_status(dead) as status:
-                if status is None:
-                    continue
-                values: dict[str, object] = {"dead": dead, "project": project}
-                runs = [run.id for run in self._runs(sql.ADOPTABLE, **values) if may_adopt(run)]
-                values |= {"ids": json.dumps(runs), "rapid_s": RAPID_RECOVERY_S, "died": status == "died"}
-                adopted += self._runs(sql.ADOPT, owner=owner, **values) if runs else []
+        for dead in self.dead_owners(owner, project):
+            found = self._runs(sql.ABANDONED, dead=dead, project=project)
+            if ids := [run.id for run in found if may_adopt(run)]:
+                adopted += self._runs(sql.ADOPT, owner=owner, dead=dead, ids=ids)
         return adopted
+
+    def dead_owners(self, owner: str, project: str | None = None, left: Collection[str] = ()) -> list[str]:
+        """Return other owners with open runs that are gone. Chains in `left` do not count while they have no result."""
+        rows = self._rows(sql.OTHER_OWNERS, owner=owner, project=project, ids=[*left])
+        others = [row["owner"] for row in rows]
+        living = self.living(others) if others else {}
+        return [each for each in others if each not in living]
 
     def claim(
         self, owner: str, labels: Sequence[str], *, max_running: int, left: Collection[str] = ()
     ) -> SubagentRun | None:
-        """Take the oldest run that is for workers with these labels and has no owner that lives, but none of `left`.
+        """Take the oldest run that is for workers with these labels and has no owner that lives, but no chain in `left`.
 
         None: there is none, or this worker has `max_running` already, or the session of each has all that it may.
         """
-        ids, died = json.dumps(list(left)), True
-        values = {"labels": json.dumps(list(labels)), "ids": ids, "rapid_s": RAPID_RECOVERY_S, "died": died}
-        return self._run(sql.CLAIM, **values, owner=owner, max_running=max_running)
+        values = {"labels": json.dumps([*labels]), "ids": [*left], "max_running": max_running}
+        return self._run(sql.CLAIM, owner=owner, **values)
 
     def leave(self, owner: str) -> int:
         """Give up all open runs of an owner that ends in order; return how many."""
         left = len(self._rows(sql.LEAVE, owner=owner))
         self.store.leave(owner)
         return left
-
-    def _release_slots_of_dead(self, owner: str) -> None:
-        """Return the running runs of dead owners to `waiting`, so that they hold no slot of the machine."""
-        for other in self._other_owners(owner):
-            with self.store.owner_status(other) as status:
-                if status is not None:
-                    self._rows(sql.RELEASE_SLOTS, owner=other)
-
-    def _other_owners(self, owner: str) -> list[str]:
-        return [row["owner"] for row in self._rows(sql.OTHER_OWNERS, owner=owner)]
 
     # Queries and deletion
 
@@ -179,9 +164,7 @@ class Registry:
 
     def delete_finished(self, retention: float = FINISHED_RETENTION_S) -> int:
         """Delete runs that finished `retention` seconds ago, but none with an undelivered result."""
-        finished = self._rows(sql.DELETE_FINISHED, retention=retention)
-        given_up = self._rows(sql.DELETE_GIVEN_UP, retention=retention + GIVEN_UP_RETENTION_S)
-        return len(finished) + len(given_up)
+        return len(self._rows(sql.DELETE_FINISHED, retention=retention))
 
     # Transcripts of subagents on workers, which need PostgreSQL
 
@@ -214,34 +197,6 @@ class Registry:
         return rows
 
 
-class AbandonedRuns:
-    """Runs of dead owners, for a session that is not connected: it looks at the files, or once in each lease."""
-
-    def __init__(self, state: str, setting: str | None = None) -> None:
-        self._state, self._url = state, registry_url(setting)
-        self._seen: float | None = None  # the last change of the file, or the time of the last look
-        self._owners: list[str] = []
-
-    def exist(self, project: str, left: Iterable[str]) -> bool:
-        """Return whether another owner with open runs of the project is gone.
-
-        Chains in `left` do not count while they have no result: this session may not continue them.
-        """
-        if not self._url:
-            if (changed := last_change(self._state)) != self._seen:
-                self._seen, self._owners = changed, owners_with_open_runs(self._state, project, left)
-            folder = os.path.join(self._state, OWNERS_FOLDER)
-            found = any(owner_is_gone(folder, owner) for owner in self._owners)
-            self._seen = None if found else self._seen
-            return found
-        if self._seen is not None and time.monotonic() - self._seen < ABANDONED_POLL_S:
-            return False
-        self._seen = time.monotonic()
-        with contextlib.closing(Registry("", setting=self._url)) as registry:
-            values = {"project": project, "ids": json.dumps(list(left))}
-            return bool(registry.store.execute(sql.OWNERS_OF_PROJECT, values))
-
-
 T = TypeVar("T")
 
 
@@ -258,15 +213,15 @@ class RegistryWorker:
 
     async def transition(self, function: Callable[..., T], *arguments: object) -> T:
         """Call `function` alone, and retry it for some seconds if the registry cannot be used."""
-        for pause in (*self._registry.store.retry_pauses, None):
+        pauses = iter(self._registry.store.retry_pauses)
+        while True:
             try:
                 async with self.lock:
                     return await self.call(function, *arguments)
             except RegistryError:
-                if pause is None:
+                if (pause := next(pauses, None)) is None:
                     raise
             await asyncio.sleep(pause)
-        raise AssertionError("the last try either returns or raises")
 
     async def close(self) -> None:
         """Close the registry after the calls that are already queued."""

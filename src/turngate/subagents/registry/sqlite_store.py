@@ -5,16 +5,14 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from turngate.errors import RegistryError
 from turngate.state.paths import REGISTRY_FILE
-from turngate.state.process_stat import is_alive
 from turngate.subagents.registry import owners as locks
 from turngate.subagents.registry.database import open_database
-from turngate.subagents.registry.statements import HAS_OPEN_RUNS, render, rows_to_change
-from turngate.subagents.registry.store import OwnerEnd
+from turngate.subagents.registry.statements import render, rows_to_change
 
 BUSY_TIMEOUT_S = 10.0  # for another process that writes
 BUSY_PAUSE_S = 0.005
@@ -88,24 +86,13 @@ class SqliteStore:
                 os.unlink(os.path.join(self._owners, owner))
             os.close(self._held.pop(owner))
 
-    @contextlib.contextmanager
-    def owner_status(self, owner: str) -> Iterator[OwnerEnd | None]:
-        with locks.owner_status(self._owners, owner) as status:
-            yield status
-            lock = locks.lock_path(self._owners, owner) if status == "died" else None
-            if lock and not self.execute(HAS_OPEN_RUNS, {"owner": owner}):
-                with contextlib.suppress(OSError):
-                    os.unlink(lock)
-
-    def living(self, owners: Collection[str]) -> dict[str, str | None]:
-        return {owner: _place(owner) for owner in owners if not locks.owner_is_gone(self._owners, owner)}
+    def living(self, owners: Collection[str]) -> dict[str, str]:
+        return {owner: _place(owner) for owner in owners if not locks.is_gone(self._owners, owner)}
 
     def workers(self) -> Sequence[Mapping[str, Any]]:
         return ()  # they need leases, and a registry that other machines reach
 
 
-def _place(owner: str) -> str | None:
+def _place(owner: str) -> str:
     process = locks.process_of(owner)
-    if process is None or process.pid == os.getpid():
-        return ""
-    return f"process {process.pid}" if is_alive(process) else None
+    return "" if process is None or process.pid == os.getpid() else f"process {process.pid}"

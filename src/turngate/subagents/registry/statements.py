@@ -13,16 +13,16 @@ Transition = Literal[
     "start", "end", "usage", "redirect", "cancel_redirect", "finish", "lost", "announce", "attempt", "give_up", "done", "refuse",
 ]
 # fmt: on
-Query = Literal["run", "last", "chain", "all", "owned", "unfinished", "of_others", "leftovers"]
+Query = Literal["run", "last", "chain", "all", "owned", "unfinished", "leftovers"]
 
 Database = Literal["sqlite", "postgresql"]
+RAPID_RECOVERY_S = 120.0  # recoveries closer together than this count as rapid
+GIVEN_UP_RETENTION_S = 7 * 86400.0  # longer than that of others
 _LIVING_OWNERS = "(SELECT id FROM turngate.owners WHERE seen > now() - make_interval(secs => %(lease_s)s))"
 _UNFIT_LABELS = """SELECT 1 FROM json_each(launch, '$.workers.labels') \
 WHERE value NOT IN (SELECT value FROM json_each(:labels))"""
-_OFFERED = "ANY (ARRAY(SELECT jsonb_array_elements_text(%(labels)s::jsonb)))"
-_FIRST_LABEL = (
-    f"(labels ->> 0 = {_OFFERED} OR labels ->> 0 IS NULL)"  # has an index, so that others are not looked at
-)
+# Runs of one project are read in their order by an index, up to the first that may be claimed.
+_FITTING = "first_label = coalesce(%(labels)s::jsonb ->> 0, '') AND labels <@ %(labels)s::jsonb"
 _REACHED = "(starts_with(project, 'ssh://') OR host IN ('', %(host)s))"
 # `$name` in a statement is one of these, or else a parameter. Runs that workers may claim have `workers` in their launch.
 DIFFERENCES = {
@@ -36,7 +36,7 @@ DIFFERENCES = {
     # A folder of this machine, or a location that all machines reach.
     "in_project": ("json_extract(launch, '$.project') = :project", f"project = %(project)s AND {_REACHED}"),
     "for_workers": ("json_extract(launch, '$.workers') IS NOT NULL", "labels IS NOT NULL"),
-    "labels_fit": (f"NOT EXISTS ({_UNFIT_LABELS})", f"labels <@ %(labels)s::jsonb AND {_FIRST_LABEL}"),
+    "labels_fit": (f"NOT EXISTS ({_UNFIT_LABELS})", _FITTING),
     "at_once": ("json_extract(launch, '$.workers.at_once')", "at_once"),
     "is_gone": ("= ''", f"NOT IN {_LIVING_OWNERS}"),  # of those that died, locks of files say it
     "may_be_gone": ("IS NOT NULL", f"NOT IN {_LIVING_OWNERS}"),
@@ -81,9 +81,9 @@ _IS_DELETABLE = "(announcement = '' OR taken IS NOT NULL OR state = 'replaced')"
 
 _INSERTED_COLUMNS = [name for name in COLUMNS if name not in ("state", "started")]
 REGISTER = f"""\
-${{lock}}INSERT INTO $runs ({", ".join(_INSERTED_COLUMNS)}, state, started) SELECT {_parameters(_INSERTED_COLUMNS)},
-CASE WHEN $may_run > 0 {_HAS_SLOT} THEN 'running' ELSE 'waiting' END,
-CASE WHEN $may_run > 0 {_HAS_SLOT} THEN $created END
+${{lock}}INSERT INTO $runs ({", ".join(_INSERTED_COLUMNS)}, state, started)
+SELECT {_parameters(_INSERTED_COLUMNS)}, state, CASE state WHEN 'running' THEN $created END
+FROM (SELECT CASE WHEN $may_run > 0 {_HAS_SLOT} THEN 'running' ELSE 'waiting' END AS state) AS found
 WHERE NOT EXISTS (SELECT 1 FROM $runs WHERE agent_id = $agent_id AND state IN ({_LIVING})) RETURNING *"""
 
 
@@ -124,10 +124,8 @@ TRANSITIONS: dict[Transition, str] = {
         *LIVING_STATES,
     ),
     # `taken`: the parent's conversation holds the result already, as that of a tool call.
-    # `to_root`: the subagent that started it takes no more turns, so the main agent gets the result.
     "announce": _transition(
-        "state = 'announced', announced = $now, taken = CASE WHEN $taken > 0 THEN $now ELSE taken END, "
-        "parent_agent = CASE WHEN $to_root > 0 THEN '' ELSE parent_agent END",
+        "state = 'announced', announced = $now, taken = CASE WHEN $taken > 0 THEN $now ELSE taken END",
         "final",
     ),
     "attempt": _transition("attempts = attempts + 1", "final"),
@@ -141,7 +139,7 @@ TRANSITIONS: dict[Transition, str] = {
 }
 OPTIONAL_VALUES: dict[str, object] = {
     **dict.fromkeys(("usage", "tools", "guard")),
-    **dict.fromkeys(("tool_calls", "taken", "to_root"), 0),
+    **dict.fromkeys(("tool_calls", "taken"), 0),
     **dict.fromkeys(("error", "result"), ""),
 }
 REPLACE = f"""\
@@ -168,32 +166,30 @@ AND ($agent = '' OR parent_agent IN ({_DESCENDANTS.format(roots="SELECT $agent")
 
 # Results for a parent
 
+# What a subagent has started that takes no more turns is reported to the main agent.
 INBOX = f"""\
-SELECT * FROM $runs $by_inbox WHERE parent = $parent AND parent_agent = $agent
-AND announcement != '' AND {IS_UNDELIVERED} ORDER BY announced, id"""
+SELECT * FROM $runs $by_inbox WHERE parent = $parent AND announcement != '' AND {IS_UNDELIVERED}
+AND (parent_agent = $agent OR $agent = '' AND NOT EXISTS (SELECT 1 FROM $runs AS starter
+WHERE starter.agent_id = runs.parent_agent AND starter.state IN ({_LIVING}))) ORDER BY announced, id"""
 DISCARD_RESULTS = """\
-UPDATE $runs SET taken = $now WHERE parent = $parent AND ($agent = '' OR parent_agent = $agent)
-AND state IN ('final', 'announced', 'done') AND taken IS NULL RETURNING id"""
-REASSIGN_TO_ROOT = f"""\
-UPDATE $runs SET parent_agent = '' WHERE parent_agent = $agent AND {IS_UNDELIVERED} RETURNING id"""
+UPDATE $runs SET taken = $now
+WHERE parent = $parent AND state IN ('final', 'announced', 'done') AND taken IS NULL RETURNING id"""
 
 # Owners
 
 OTHER_OWNERS = f"""\
 SELECT DISTINCT owner FROM $runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner != $owner
-AND owner $may_be_gone AND NOT ($for_workers)"""
-OWNERS_OF_PROJECT = f"""\
-SELECT DISTINCT owner FROM $runs WHERE {IS_OPEN} AND $in_project
-AND owner $may_be_gone AND NOT ($for_workers) AND NOT (state IN ({_LIVING}) AND chain IN ($ids))"""
-ADOPTABLE = f"""\
+AND owner $may_be_gone AND NOT ($for_workers) AND ($project IS NULL OR ($in_project))
+AND NOT (state IN ({_LIVING}) AND chain IN ($ids))"""
+ABANDONED = f"""\
 SELECT * FROM $runs WHERE owner = $dead AND state IN ({_OPEN}) AND {IS_OPEN}
 AND NOT ($for_workers) AND ($project IS NULL OR ($in_project))"""
 # An adoption counts as a recovery only if the owner died; one that ended in order has given up its runs.
-_ADOPTED = """\
-owner = $owner, recoveries = recoveries + CASE owner WHEN '' THEN 0 ELSE $died END,
-recovered = CASE WHEN owner = '' OR $died = 0 THEN recovered ELSE $now END,
-rapid = CASE WHEN owner = '' OR $died = 0 THEN rapid
-WHEN abs($now - coalesce(recovered, 0)) < $rapid_s THEN rapid + 1 ELSE 1 END"""
+_ADOPTED = f"""\
+owner = $owner, recoveries = recoveries + CASE owner WHEN '' THEN 0 ELSE 1 END,
+recovered = CASE owner WHEN '' THEN recovered ELSE $now END,
+rapid = CASE WHEN owner = '' THEN rapid
+WHEN abs($now - coalesce(recovered, 0)) < {RAPID_RECOVERY_S} THEN rapid + 1 ELSE 1 END"""
 ADOPT = f"""\
 UPDATE $runs SET {_ADOPTED} WHERE owner = $dead AND state IN ({_OPEN}) AND {IS_OPEN} AND id IN ($ids) RETURNING *"""
 # The oldest run that waits, or that its worker gave up or left by its death, while its session and the worker have
@@ -202,14 +198,13 @@ CLAIM = f"""\
 ${{lock}}UPDATE $runs SET {_ADOPTED}, state = CASE state WHEN 'waiting' THEN 'running' ELSE state END,
 started = CASE state WHEN 'waiting' THEN $now ELSE started END
 WHERE id = (SELECT id FROM $runs WHERE {IS_OPEN} AND $for_workers AND $labels_fit AND owner $is_gone
-AND id NOT IN ($ids) AND (SELECT count(*) FROM $runs WHERE owner = $owner AND {_WITH_SLOT}) < $max_running
+AND chain NOT IN ($ids) AND (SELECT count(*) FROM $runs WHERE owner = $owner AND {_WITH_SLOT}) < $max_running
 AND parent NOT IN (SELECT parent FROM $runs WHERE {_WITH_SLOT} AND $for_workers AND NOT owner $is_gone
 GROUP BY parent HAVING count(*) >= max($at_once)) ORDER BY created, id LIMIT 1 $skip_locked) RETURNING *"""
 LEAVE = f"""\
 UPDATE $runs SET owner = '' WHERE owner = $owner AND state IN ({_OPEN}) AND {IS_OPEN} RETURNING id"""
-HAS_OPEN_RUNS = f"SELECT 1 FROM $runs WHERE owner = $owner AND {IS_OPEN} LIMIT 1"
 RELEASE_SLOTS = f"""\
-UPDATE $runs SET state = 'waiting' WHERE owner = $owner AND state = 'running' AND {IS_OPEN} RETURNING id"""
+UPDATE $runs SET state = 'waiting' WHERE owner = $dead AND state = 'running' AND {IS_OPEN} RETURNING id"""
 
 # Transcripts of subagents on workers. The row is locked, so that no other worker takes it in between.
 
@@ -231,12 +226,11 @@ QUERIES: dict[Query, str] = {
     "chain": "SELECT * FROM $runs WHERE chain = $value ORDER BY created, steer_count",
     "all": "SELECT * FROM $runs ORDER BY created, id",
     "owned": f"{_OPEN_RUNS} AND state IN ({_OPEN}) AND owner = $value",
-    "of_others": f"{_OPEN_RUNS} AND state IN ({_OPEN}) AND owner != $value LIMIT 1",
     "unfinished": f"{_OPEN_RUNS} AND {_UNFINISHED} AND parent = $value ORDER BY created, id",
     "leftovers": f"{_OPEN_RUNS} UNION ALL SELECT * FROM $runs WHERE {_FINISHED} AND {_IS_DELETABLE} LIMIT 1",
 }
 DELETE_FINISHED = f"""\
-DELETE FROM $runs WHERE {_FINISHED} AND ended < $now - $retention AND {_IS_DELETABLE}
+DELETE FROM $runs WHERE ended < $now - $retention AND ({_FINISHED} AND {_IS_DELETABLE}
 AND NOT EXISTS (SELECT 1 FROM $runs AS later
-WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({_OPEN})) RETURNING id"""
-DELETE_GIVEN_UP = "DELETE FROM $runs WHERE state = 'given_up' AND ended < $now - $retention RETURNING id"
+WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({_OPEN}))
+OR state = 'given_up' AND ended < $now - $retention - {GIVEN_UP_RETENTION_S}) RETURNING id"""

@@ -1,14 +1,11 @@
 """The port to where runs are stored. `Registry` says what is written; a store executes it, and knows which owners live."""
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 BEAT_S = 5.0  # an owner that needs a lease shows so often that it lives
 LEASE_S = 20.0  # after so long without, others may take over its runs
 HELD_S = LEASE_S - 2  # after so long without, it cancels its work itself
-
-OwnerEnd = Literal["died", "left"]  # one that left in order has given up its runs: its id there is ""
 
 
 class RunStore(Protocol):
@@ -29,10 +26,8 @@ class RunStore(Protocol):
     def beat(self, owner: str) -> bool: ...
     # The owner ends in order; without it, `close` lets it count as dead.
     def leave(self, owner: str) -> None: ...
-    # How an owner ended, None while it lives. Inside the block, no other process does the same.
-    def owner_status(self, owner: str) -> AbstractContextManager[OwnerEnd | None]: ...
-    # Those that live, each with a phrase that says where, or "". None: it has just died, and another one takes over.
-    def living(self, owners: Collection[str]) -> dict[str, str | None]: ...
+    # Those that live, each with a phrase that says where, or "" for this process. Others never live again.
+    def living(self, owners: Collection[str]) -> dict[str, str]: ...
     # The workers that live, the oldest first: id, host, version, slots, labels (JSON), and seconds since the last beat.
     def workers(self) -> Sequence[Mapping[str, Any]]: ...
     def close(self) -> None: ...

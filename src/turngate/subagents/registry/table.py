@@ -109,19 +109,8 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def column_definition(name: str) -> str:
-    match _DEFAULTS[name]:
-        case bool() | int() as number:
-            return f"{name} INTEGER NOT NULL DEFAULT {int(number)}"
-        case float():
-            return f"{name} REAL NOT NULL DEFAULT 0"
-        case str() as text:
-            return f"{name} TEXT NOT NULL DEFAULT '{text}'"
-        case _:
-            return name  # without a type SQLite stores values as they are
-
-
-def postgres_definition(name: str) -> str:
-    kind = "integer" if name in _INTEGERS else "double precision" if name in _NUMBERS else "text"
+    """Return the definition of a column, which both databases understand."""
+    kind = "INTEGER" if name in _INTEGERS else "DOUBLE PRECISION" if name in _NUMBERS else "TEXT"
     match _DEFAULTS[name]:
         case str() as text:
             return f"{name} {kind} NOT NULL DEFAULT '{text}'"

@@ -4,11 +4,12 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from turngate.agent.agent_session import AgentSession
 from turngate.agent.session import Session
 from turngate.agent.session_store import SessionSummary, list_sessions
 from turngate.cli.console.progress import show_if_slow
@@ -99,10 +100,8 @@ def _session_factory(
     options: argparse.Namespace, world: World, settings: Settings, folders: list[str]
 ) -> Callable[..., Session]:
     """Return a function that makes the session of the command line; its caller adds the event handlers."""
-    if options.subagents != "here" and not registry_url(settings.registry):
-        raise UsageError(
-            f"--subagents {options.subagents} needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
-        )
+    if options.subagents != "here":
+        registry_url(settings.registry, needed_by=f"--subagents {options.subagents}")
     with show_if_slow("loading the model"):
         model = find_model(options.model or settings.model, settings)
     return partial(
@@ -148,6 +147,25 @@ def find_model(name: str | None, settings: Settings) -> Model:
     """Open a model; without a name, one of the provider whose key is in the environment or the user's settings."""
     environ = settings.environ_of_models(os.environ)
     return resolve.open_model(name or resolve.default_model(environ), environ)
+
+
+def new_subagent_host(
+    options: argparse.Namespace, project: World | str, settings: Settings, names: Sequence[str], **more: Any
+) -> AgentSession:
+    """Return a session that is never opened: it only has the settings, models and plugins of subagents.
+
+    `names`: of models that they are known to have. Raises UsageError if one is missing.
+    """
+    for problem in settings.not_loaded:
+        print(f"! {problem}" + (f"\n  → {problem.hint}" if problem.hint else ""), file=sys.stderr, flush=True)
+    names = [options.model] if options.model else names
+    try:
+        models = [find_model(name or settings.model, settings) for name in dict.fromkeys(names)]
+    except UsageError as error:
+        raise UsageError(f"{error}; choose another model with --model") from None
+    more |= {"trust": options.trust, "plugins": load_plugins(settings.plugins)}
+    find = None if options.model else lambda name: find_model(name or settings.model, settings)
+    return Session(project, models[0], settings, models=find, **more)._agent  # noqa: SLF001 - only its parts are used
 
 
 def _session_id(options: argparse.Namespace, world: World) -> str | None:

@@ -5,7 +5,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from turngate.aio.threads import run_in_thread
@@ -39,7 +39,7 @@ from turngate.cli.console.streams import own_sequence
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.registry import Registry
-from turngate.subagents.steering import check_steer, request_steer
+from turngate.subagents.steering import steer
 
 _ID: Mapping[str, Any] = {"metavar": "ID", "help": "the subagent: the beginning of its id"}
 EXIT_CODES = f"""\
@@ -88,7 +88,7 @@ of the transcript.""",
     )
     one_subagent.add_argument("id", **_ID)
     add_json_option(one_subagent)
-    steer = add_command(
+    action = add_command(
         actions,
         "steer",
         summary="give a subagent a new prompt",
@@ -98,8 +98,8 @@ the limit of redirects. A prompt has at most 4000 characters; steers are at leas
         examples={"turngate runs steer 3fa9 'only src/'": "continue with this prompt"},
         epilog=EXIT_CODES,
     )
-    steer.add_argument("id", **_ID)
-    steer.add_argument("prompt", metavar="PROMPT", help="the new prompt; - reads stdin")
+    action.add_argument("id", **_ID)
+    action.add_argument("prompt", metavar="PROMPT", help="the new prompt; - reads stdin")
     kill = add_command(
         actions,
         "kill",
@@ -178,11 +178,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    if not options.watch:
-        return _print_list(options, all_subagents)
-    if options.json:
+    if options.watch and options.json:
         raise UsageError("--watch prints a table; leave --json out")
-    run_until_signal(_watch(options))
+    if options.watch:
+        run_until_signal(_watch(options))
+        return 0
+    with show_if_slow("reading the registry"):
+        summaries = all_subagents()
+    _print_list(options, summaries)
     return 0
 
 
@@ -194,21 +197,18 @@ async def _watch(options: argparse.Namespace) -> None:
         if shown != seen:
             seen = shown
             print(own_sequence("\033[H\033[J", sys.stdout) if sys.stdout.isatty() else "", end="")
-            _print_list(options, lambda: summaries)  # noqa: B023 - called at once
+            _print_list(options, summaries)
             sys.stdout.flush()
         await asyncio.sleep(WATCH_INTERVAL_S)
 
 
-def _print_list(options: argparse.Namespace, read: Callable[[], list[SubagentSummary]]) -> int:
-    with show_if_slow("reading the registry"):
-        summaries = read()
+def _print_list(options: argparse.Namespace, summaries: list[SubagentSummary]) -> None:
     if options.json:
         print(json.dumps([summary_json(each, with_runs=options.all) for each in summaries], indent=2))
     elif not summaries:
         print(NO_SUBAGENTS)
     else:
         print("\n".join(format_table(summaries, time.time(), with_runs=options.all)))
-    return 0
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -243,15 +243,9 @@ def _steer(options: argparse.Namespace) -> int:
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     with existing_registry() as registry:
         summary = _find(registry, options.id)
-        if summary.last.state == "steering":
-            raise UsageError(f"run {summary.id} is already being restarted; wait until it runs again")
         if summary.last.state not in LIVING_STATES:
             raise _already_finished(summary)
-        run = summary.last
-        # A steer creates a run, whose age is then the time since that steer.
-        since = time.time() - run.created if run.replaces and not run.by_hook else float("inf")
-        check_steer(run, prompt, by="user", since=since)
-        request_steer(registry, summary.last, prompt)
+        steer(registry, summary.last, prompt)
     print(f"steered  {summary.id[:8]}  {summary.title}")
     if summary.left:
         print("Its process died. It continues with the new prompt once it is recovered:")

@@ -4,15 +4,13 @@ import argparse
 import asyncio
 import itertools
 import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 
 from turngate.agent.agent_session import AgentSession
-from turngate.agent.session import Session
-from turngate.aio.threads import finish_despite_cancel, run_in_thread
-from turngate.cli.commands.run.session import find_model
-from turngate.cli.commands.runs.summary import SubagentSummary, all_subagents, summarize
+from turngate.aio.threads import finish_despite_cancel
+from turngate.cli.commands.run.session import new_subagent_host
+from turngate.cli.commands.runs.summary import SubagentSummary, all_subagents
 from turngate.cli.console.conversation_text import counted, format_notice, format_redirect
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_until_signal
@@ -20,10 +18,8 @@ from turngate.cli.project import project_folder
 from turngate.core.constants import IN_HOOK
 from turngate.core.events.stream_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
 from turngate.errors import UsageError
-from turngate.plugins.handlers import load_plugins
 from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.recorded_gates import recorded_gates
-from turngate.subagents.supervisor import Supervisor
 from turngate.trust.load import load_reviewed
 
 EXIT_UNFINISHED = 20
@@ -71,7 +67,6 @@ def _new_host(
     group: Sequence[SubagentSummary],
     progress: "_Progress",
 ) -> AgentSession:
-    """Return a session that is never opened: it only has the settings, models and plugins of subagents."""
     launches = [summary.last.launch for summary in group]
     settings = load_reviewed(
         project,
@@ -80,56 +75,34 @@ def _new_host(
         extra=options.settings,
         trust=options.trust,
     )
-    for problem in settings.not_loaded:
-        print(f"! {problem}" + (f"\n  → {problem.hint}" if problem.hint else ""), file=sys.stderr)
-    names = [options.model] if options.model else [str(launch.get("model", "")) for launch in launches]
-    try:
-        models = [find_model(name or settings.model, settings) for name in dict.fromkeys(names)]
-    except UsageError as error:
-        raise UsageError(f"{error}; choose another model with --model") from None
-    session = Session(
+    return new_subagent_host(
+        options,
         project,
-        models[0],
         settings,
+        [str(launch.get("model", "")) for launch in launches],
         on_event=progress.on_event,
         # Each subagent keeps its own permissions, which are not laxer.
         permission_mode="bypassPermissions",
         allow={tool for launch in launches for tool in launch.get("allow", ())},
         extra_paths=[folder for launch in launches for folder in launch.get("extra_paths", ())],
-        trust=options.trust,
         children=SubagentOptions(any_gates=options.current_gates),
-        plugins=load_plugins(settings.plugins),
-        models=None if options.model else lambda name: find_model(name or settings.model, settings),
     )
-    return session._agent  # noqa: SLF001 - only its parts are used
 
 
 async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None:
     try:
         async with progress.line.shown():
             for host in hosts:
-                await _recover_until_finished(host.subagents, host.project)
+                context = await host.subagents.connect()
+                for _ in range(MAX_RETRIES):  # for two seconds, if a chain stays open, such as by a full disk
+                    await host.subagents.recover()
+                    await host.subagents.wait_until_idle()
+                    if not await context.call(context.registry.read, "owned", context.owner):
+                        break
+                    await asyncio.sleep(RETRY_INTERVAL_S)
     finally:
         for host in hosts:
             await finish_despite_cancel(host.close_unopened())
-
-
-async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
-    """Retry for two seconds if a chain stays open, such as by a full disk, then leave it."""
-    context = await supervisor.connect()
-    for _ in range(MAX_RETRIES):
-        await supervisor.recover()
-        await supervisor.wait_until_idle()
-        summaries = await run_in_thread(summarize, context.registry)
-        if not any(
-            summary.is_open
-            and summary.project == project
-            and (summary.left or summary.last.owner == context.owner)
-            and not supervisor.why_left(summary.last)
-            for summary in summaries
-        ):
-            return
-        await asyncio.sleep(RETRY_INTERVAL_S)
 
 
 # Output

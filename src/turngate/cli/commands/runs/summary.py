@@ -122,7 +122,7 @@ def summarize(registry: Registry) -> list[SubagentSummary]:
     return sorted(summaries, key=lambda summary: (summary.created, summary.id))
 
 
-def _place(chain: SubagentSummary, living: Mapping[str, str | None]) -> SubagentSummary:
+def _place(chain: SubagentSummary, living: Mapping[str, str]) -> SubagentSummary:
     if not chain.is_open or (place := living.get(chain.last.owner)):
         return replace(chain, where=place if chain.is_open and place else "")
     if chain.last.is_for_workers:

@@ -4,9 +4,8 @@ import argparse
 import os
 import re
 
-from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_INTERNAL, PROJECT_HELP, Parser
-from turngate.core.constants import DIALECT_NAMES
-from turngate.errors import UsageError
+from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_INTERNAL, Parser, add_project_options
+from turngate.cli.commands.run import PERMISSION_MODES
 from turngate.state.paths import REGISTRY_URL
 
 DRAIN_S = 25.0  # Kubernetes kills a process 30 s after it has asked it to end
@@ -15,9 +14,10 @@ DRAIN_S = 25.0  # Kubernetes kills a process 30 s after it has asked it to end
 def declare(parser: Parser) -> None:
     parser.description = """\
 Claim the subagents that the registry in PostgreSQL holds for workers, and run them in this project, each in a session of its
-own. Their gates, approvals, models and keys are those of this machine. A subagent whose gates are not all asked here is
-left to other workers. On SIGTERM, claim no more, give running subagents time
-to finish (--drain), and give back those that do not."""
+own. The project can also be ssh://[user@]host[:port]/path, or the URL of a git repository: one that ends with .git or begins
+with https:// or user@host:. Gates, approvals, models and keys are those of this machine. A subagent whose gates are not all
+asked here is left to other workers. On SIGTERM, claim no more, give running subagents time to finish (--drain), and give
+back those that do not."""
     parser.epilog = f"""\
 Examples:
   turngate worker --slots 4                                  in this project's folder
@@ -41,24 +41,12 @@ Exit codes:
         metavar="L",
         help="also claim subagents whose agent type asks for this label; may be repeated",
     )
-    add(
-        "--project",
-        metavar="DIR",
-        help=f"{PROJECT_HELP}, or ssh://[user@]host[:port]/path, or the URL of a git repository: one that ends with .git or "
-        "begins with https:// or user@host:",
-    )
     add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE (default: the model each subagent had)")
-    add("--settings", metavar="S", help="extra settings, as for `turngate run`: a file or inline JSON")
-    add(
-        "--dialect",
-        choices=list(DIALECT_NAMES),
-        default="turngate",
-        help="the dialect of the sessions (default: turngate)",
-    )
+    add_project_options(parser)
     add("--trust", action="store_true", help="also run hooks that are not approved, as they are now")
     add(
         "--permission-mode",
-        choices=["default", "acceptEdits", "plan", "bypassPermissions"],
+        choices=PERMISSION_MODES,
         default="bypassPermissions",
         metavar="MODE",
         help="the most that subagents may do; a stricter mode of their session still applies (default: %(default)s)",
@@ -102,8 +90,5 @@ def run(options: argparse.Namespace) -> int:
             print(f"in other terminals: export TURNGATE_REGISTRY='{url}'", flush=True)
             os.environ[REGISTRY_URL] = url
             return run_worker(options)
-    if not registry_url(registry_setting()):
-        raise UsageError(
-            "a worker needs a registry on PostgreSQL; set TURNGATE_REGISTRY to postgresql://USER@HOST/NAME"
-        )
+    registry_url(registry_setting(), needed_by="a worker")
     return run_worker(options)

