@@ -120,6 +120,27 @@ def test_a_file_whose_name_is_like_that_of_a_lock_file_is_none(project: Path) ->
     assert session.stop() == OLD_ONLY
 
 
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ("src/a.py:1:1: F401 unused\n", "its output shows no test"),
+        (
+            f"{failing('test_old')}!!! stopping after 1 failures !!!\n1 failed in 0.1s\n",
+            "it ended at the first failure",
+        ),
+    ],
+    ids=["lint && tests", "pytest -x"],
+)
+def test_the_user_reads_that_an_old_failure_kept_tests_from_running(
+    project: Path, output: str, why: str
+) -> None:
+    make_repository(project, {"output": output, "other": ""})
+    session = Session(project, "tests", "--", COMMAND)
+    write(project, {"other": "edited"})
+    told = OLD_ONLY["systemMessage"].replace("command", "tests")
+    assert session.stop() == {"systemMessage": f"{told}; {why}, so the rest was not checked"}
+
+
 def test_the_project_is_as_it_was_after_the_check_of_the_start(project: Path) -> None:
     make_repository(project, {"output": failing("test_old"), "a b/c\nd.py": "1", "link": "", "run": "x"})
     (project / "link").unlink()

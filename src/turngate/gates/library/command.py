@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -177,11 +177,23 @@ async def _without_known_failures(
         )
     names = _follow_renames(context.project, known.names, output.names)
     if not output.names - names:
-        note = f"; {output.incomplete}, so the rest was not checked" if output.incomplete else ""
+        unchecked = output.incomplete or (_why_no_tests(output.lines) if check == "tests" else None)
+        note = f"; {unchecked}, so the rest was not checked" if unchecked else ""
         return Allow(f"it fails only as it did at the session's start{note}")
     if any(name.startswith(WHOLE_OUTPUT) for name in (*(output.names - names), *names)):
         return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
     return Block(_describe_new(context, report, names))
+
+
+def _why_no_tests(lines: Sequence[str]) -> str | None:
+    """Return why tests may not have run after a failure, as in `ruff check && pytest`, or with `pytest -x`."""
+    from turngate.gates.toolchains import FAILED_TESTS  # noqa: PLC0415 # lazy: for failures only
+
+    text = "\n".join(lines)
+    if re.search(r"stopping after \d+ failures|(?i:\bbail(?:ed|ing)? out)", text):
+        return "it ended at the first failure"
+    shows_tests = count_tests(text) or re.search(rf"{FAILED_TESTS}|(?m:^\s*(?:FAIL|FAILED|not ok)\b)", text)
+    return None if shows_tests else "its output shows no test"
 
 
 def _follow_renames(project: str, known: Counter[str], now: Counter[str]) -> Counter[str]:
