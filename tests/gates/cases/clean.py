@@ -140,6 +140,13 @@ CASES = [
         blocked("modified: a.txt"),
         START,
     ),
+    GateCase(
+        "recorded: what the user has staged may lose its place in the index",
+        WORDS,
+        steps(runs_git("reset", "--quiet")),
+        {},
+        steps(START, runs_git("add", "a.txt")),
+    ),
     GateCase("recorded: all is committed", WORDS, steps(files({"new.txt": ""}), commit), {}, START),
     GateCase(
         "failed: a merge with conflicts",

@@ -107,7 +107,7 @@ async def _select(context: GateContext, status: Status) -> tuple[dict[str, str],
         entries = {
             path: letters
             for path, letters in entries.items()
-            if path in changed or before.get(path) != letters
+            if path in changed or path not in before or _is_staged(letters) > _is_staged(str(before[path]))
         }
         filtered = tuple(path for path in filtered if path in changed)
     if not context.options["untracked"]:
@@ -115,6 +115,10 @@ async def _select(context: GateContext, status: Status) -> tuple[dict[str, str],
             path: letters for path, letters in entries.items() if not _is_of_a_tool(path, letters, changed)
         }
     return entries, filtered
+
+
+def _is_staged(letters: str) -> bool:
+    return letters[:1] not in (" ", "?")
 
 
 def _is_of_a_tool(path: str, letters: str, changed: Collection[str]) -> bool:
