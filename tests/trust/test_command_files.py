@@ -15,6 +15,7 @@ FILES = {
     **dict.fromkeys(("main.js", "main.php", "main.rb", "main.c", "a.tgz", "b.zip"), ""),
     **dict.fromkeys(("latest.sql", "latest.go", "latest.R", "check.go"), ""),
     "hooks/check.sh": "",
+    "data/a.json": "",
     "scripts/run.py": "",
     "tools/package/check.py": "",
     "src/app.py": "",
@@ -80,6 +81,7 @@ ROWS = [
     Row(
         "python3 -c \"import json; json.load(open('data.json'))\"", [], {}, ("data.json (data, by its name)",)
     ),
+    Row("python3 -c \"open('data/a.json')\"", [], {}, ("data/a.json (data, by its name)",)),
     Row("node -e \"require('./main.js')\"", [], {}, ("main.js (code of the project, by its name)",)),
     Row("bash -n hooks/check.sh && /bin/sh -n hooks/check.sh", [], {}),
     Row("node --check main.js; php -l main.php; ruby -c main.rb; gcc -c main.c", [], {}),
@@ -128,6 +130,7 @@ def filled(project: Path) -> Path:
         "a.tgz",
         "b.zip",
         "main.js",
+        "data/a.json",
         "latest.sql",
         "latest.go",
     ):

@@ -245,7 +245,7 @@ class _Finder:
         return None if any(is_inside(path, folder) for folder in _SYSTEM) else path
 
     def _is_data(self, name: str, words: Words, number: int) -> bool:
-        is_program = number == 0 and "/" in words[0]  # `./tool`
+        is_program = number == 0 and "/" in words[0] and not os.path.splitext(name)[1]  # `./tool`
         is_run = is_interpreted(words, number) and not has_suffix(name, COMPILED)
         is_run = is_run or is_program or names_configuration(words, number)
         return not (
