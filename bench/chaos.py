@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from tests.support.crash.cluster import LEASE_S, SLOTS, WORKERS, ClusterTotals, run_cluster
+from tests.support.crash.cluster import SHORT_LEASE_S, SLOTS, WORKERS, ClusterTotals, run_cluster
 from tests.support.crash.random_kills import FOREGROUND_EVERY, Progress, kill_at_random
 from tests.support.crash.totals import Totals
 from tests.support.crash.workers import REDIRECTS
@@ -47,7 +47,8 @@ def run_on_postgres(folder: str, options: argparse.Namespace) -> ClusterTotals:
     if (programs := find_postgres()) is None:
         sys.exit("PostgreSQL is not installed: `apt-get install postgresql`")
     progress = every_second(lambda totals: print(totals, flush=True))
-    return run_cluster(programs, folder, options.runs, batch=options.batch or 50, progress=progress)
+    batch = options.batch or 50
+    return run_cluster(programs, folder, options.runs, batch=batch, lease=options.lease, progress=progress)
 
 
 KINDS: dict[str, Callable[[str, argparse.Namespace], Totals | ClusterTotals]] = {
@@ -62,6 +63,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--store", choices=KINDS, default="sqlite", help="where the registry is")
     parser.add_argument(
         "--batch", type=int, help="subagents between two checks (default: 250, PostgreSQL: 50)"
+    )
+    parser.add_argument(
+        "--lease",
+        type=float,
+        default=SHORT_LEASE_S,
+        help="seconds; that of the product is 20 (default: %(default)s)",
     )
     parser.add_argument("--seed", type=int, help="seed of the random moments")
     parser.add_argument("--write", metavar="FILE", help="write the totals to FILE as Markdown")
@@ -98,20 +105,22 @@ def progress_printer(runs: int) -> Progress:
 
 HEADINGS = {
     "sqlite": "A file: two workers run at a time, and each is killed again and again.",
-    "postgres": f"PostgreSQL: {WORKERS} workers with {SLOTS} slots are killed, or stopped for longer than the lease, which is "
-    f"{LEASE_S:g} s here; the server is killed too, and all connections are cut. A takeover lasts from a kill until no open run is the dead worker's.",
+    "postgres": f"PostgreSQL: {WORKERS} workers with {SLOTS} slots are killed, or stopped for longer than the lease; the server is killed "
+    "too, and all connections are cut. Workers and parents have logins with the rights of their role. A takeover lasts from a kill until no "
+    "open run is the dead worker's.",
 }
 
 
 def write_table(path: str, store: str, totals: Totals | ClusterTotals) -> None:
-    """Write the section of this store; that of the other one stays."""
+    """Write the section of this store and lease; others stay."""
     counts: dict[str, object] = {**asdict(totals), "wrong": len(totals.wrong)}
     if isinstance(totals, ClusterTotals):
         counts = {**totals.counts()}
     counts["seconds"] = f"{totals.seconds:.1f}"
     rows = "\n".join(f"| {name.replace('_', ' ')} | {value} |" for name, value in counts.items())
+    name = f"{store}, lease of {totals.lease:g} s" if isinstance(totals, ClusterTotals) else store
     section = (
-        f"## {store}, {time.strftime('%Y-%m-%d')}\n\n"
+        f"## {name}, {time.strftime('%Y-%m-%d')}\n\n"
         f"{os.cpu_count()} cores, Python {sys.version.split()[0]}. Each subagent is redirected {REDIRECTS} times; its parent waits "
         f"for one in {FOREGROUND_EVERY}. {HEADINGS[store]}\n\n| | |\n|---|---|\n{rows}\n"
     )
@@ -119,7 +128,7 @@ def write_table(path: str, store: str, totals: Totals | ClusterTotals) -> None:
     others = [
         each
         for each in re.findall(r"^## .*?(?=^## |\Z)", before, re.MULTILINE | re.DOTALL)
-        if f"## {store}," not in each
+        if not each.startswith(f"## {name}, 20")
     ]
     sections = sorted(each.rstrip() + "\n" for each in (*others, section))
     Path(path).write_text("# `make chaos`\n\n" + "\n".join(reversed(sections)), encoding="utf-8")

@@ -1,6 +1,7 @@
 """A registry on PostgreSQL, compared with a file: one subagent, many workers, and many open rows.
 
-`python -m bench.workers`; it is not a part of `make bench`, since it needs the programs of PostgreSQL.
+`python -m bench.workers`; it is not a part of `make bench`, since it needs the programs of PostgreSQL. Sessions and workers have
+logins with their own role, so that the rules for rows count.
 """
 
 import asyncio
@@ -13,16 +14,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
-from bench.measure import Row, interleaved, show
+from bench.measure import Row, interleaved, processor_time, show
 from bench.subagents import InstantModel
 from turngate.agent.session import Session
 from turngate.cli.commands.worker.local_postgres import local_postgres
+from turngate.core.conversation.messages import ModelRequest, Reply
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.core.settings import Settings
+from turngate.core.hooks.kinds import CommandHook
+from turngate.core.settings import Rule, Settings
 from turngate.ports import World
 from turngate.shells.local import LocalShell
 from turngate.subagents.limits import SubagentLimits, SubagentOptions
@@ -31,155 +36,222 @@ from turngate.subagents.registry.postgres_store import create_schema
 from turngate.subagents.registry.table import new_id
 from turngate.subagents.workers import project_label
 
+BLOCKS, BLOCK_RUNS = 7, 22  # in turns; the medians of the blocks are shown
+GATE = Rule("SubagentStop", CommandHook("true"), source="user")
+WORK_S = 0.1  # of the model of a subagent
 ROUNDS = 101
 MANY, FEW = 10_000, 10
 RUNS = 300  # for the throughput
 SLOTS = 4
 WORKERS = (1, 2, 4, 8)
+LOGINS = {"session": "turngate_session", "worker": "turngate_worker"}
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="turngate-bench-") as folder, local_postgres() as url:
-        show(asyncio.run(one_subagent(folder, url)))
-        show([claims_among_many(url)])
+        with psycopg.connect(url, autocommit=True) as db:
+            for login, role in LOGINS.items():
+                db.execute(f"CREATE ROLE {login} LOGIN IN ROLE {role}")
+        show(one_subagent(folder, url))
+        show(claims_among_many(url))
         show(throughput(folder, url))
+
+
+def _as(login: str, url: str) -> str:
+    return url.replace("turngate@", f"{login}@")
 
 
 # One subagent
 
 
-async def one_subagent(folder: str, url: str) -> list[Row]:
+class WorkingModel(InstantModel):
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        await asyncio.sleep(WORK_S)
+        return await super().ask(request, tell)
+
+
+def one_subagent(folder: str, url: str) -> list[Row]:
     """Measure from the registration until the announcement is durable, and the processor time of all processes."""
-    server = url.partition("host=")[2]
-    places = {"a file": None, "PostgreSQL": url}
-    times: dict[str, list[float]] = {name: [] for name in (*places, "worker")}
-    used: dict[str, list[float]] = {name: [] for name in (*places, "worker")}
-    async with contextlib.AsyncExitStack() as stack:
-        sessions: dict[str, tuple[Session, asyncio.Event]] = {}
-        for name, setting in (*places.items(), ("worker", url)):
-            state, announced = os.path.join(folder, name), asyncio.Event()
-            options = SubagentOptions(
-                on_step=_when_announced(announced), runs="workers" if name == "worker" else "here"
-            )
-            session = _session(folder, state, setting, options)
-            sessions[name] = (await stack.enter_async_context(session), announced)
-            await session.open()
-        labels = (project_label(World(LocalShell(), folder)),)
-        options = SubagentOptions(slots=1, labels=labels, on_step=_when_announced(sessions["worker"][1]))
-        worker = _session(folder, os.path.join(folder, "other machine"), url, options)._agent
-        await worker.subagents.connect()
-        stack.push_async_callback(worker.close_unopened)
-        for _ in range(ROUNDS):
-            for name, (session, announced) in sessions.items():
-                announced.clear()
-                before, started = _processor_time(server), time.perf_counter()
-                await session._agent.task_tool.start({"prompt": "nothing", "run_in_background": True})
-                await announced.wait()
-                times[name].append(time.perf_counter() - started)
-                await (worker if name == "worker" else session._agent).subagents.wait_until_idle()
-                used[name].append(_processor_time(server) - before)
-    elapsed = {name: statistics.median(each) for name, each in times.items()}
-    means = {name: statistics.mean(each) for name, each in used.items()}  # the clock of /proc is coarse
-    return [
-        Row(
-            "from registration to announcement with PostgreSQL / with a file",
-            elapsed["PostgreSQL"],
-            elapsed["a file"],
-            max_ratio=1.5,
-        ),
-        Row(
-            "the same on a worker, with its claim / with a file",
-            elapsed["worker"],
-            elapsed["a file"],
-            max_ratio=3,
-        ),
-        Row(
-            "processor time of one subagent with PostgreSQL and its server / with a file",
-            means["PostgreSQL"],
-            means["a file"],
-            max_ratio=2,
-        ),
-    ]
+    kinds = ("a file", "PostgreSQL", "a worker")
+    cases = {
+        f"{WORK_S:g} s of work": (WorkingModel(), ()),
+        "no work": (InstantModel(), ()),
+        "no work and a gate": (InstantModel(), (GATE,)),
+    }
+    times: dict[tuple[str, str], list[tuple[float, float]]] = {
+        (kind, name): [] for kind in kinds for name in cases
+    }
+    for _ in range(BLOCKS):
+        for (kind, name), figures in times.items():
+            figures.append(asyncio.run(_block(folder, url, kind, *cases[name])))
+    rows = []
+    for place, what in enumerate(("from registration to announcement", "processor time")):
+        medians = {
+            each: statistics.median(each[place] for each in figures) for each, figures in times.items()
+        }
+        for name in cases:
+            for kind, limit in (("PostgreSQL", (1.5, 2)[place]), ("a worker", (1.5, 2)[place])):
+                ours, floor = medians[kind, name], medians["a file", name]
+                rows.append(Row(f"{what}, {name}, {kind} / a file", ours, floor, max_ratio=limit))
+    return rows
+
+
+async def _block(
+    folder: str, url: str, kind: str, model: InstantModel, rules: tuple[Rule, ...]
+) -> tuple[float, float]:
+    """Return the median time of some subagents, and the processor time for each."""
+    announced, server, times = asyncio.Event(), url.partition("host=")[2], list[float]()
+    is_worker, registry = kind == "a worker", None if kind == "a file" else _as("session", url)
+    options = SubagentOptions(on_step=_when_announced(announced), runs="workers" if is_worker else "here")
+    given = (model, rules)
+    async with _session(folder, os.path.join(folder, kind), registry, options, *given) as session:
+        await session.open()
+        runner = session._agent
+        if is_worker:
+            labels = (project_label(World(LocalShell(), folder)),)
+            options = SubagentOptions(slots=1, labels=labels, on_step=_when_announced(announced))
+            state = os.path.join(folder, "other machine")
+            runner = _session(folder, state, _as("worker", url), options, *given)._agent
+            await runner.subagents.connect()
+        before = _processor_time(server)
+        for number in range(BLOCK_RUNS):
+            before = _processor_time(server) if number == 2 else before  # the others warm up
+            announced.clear()
+            started = time.perf_counter()
+            await session._agent.task_tool.start({"prompt": "nothing", "run_in_background": True})
+            await announced.wait()
+            times.append(time.perf_counter() - started)
+            await runner.subagents.wait_until_idle()
+        processor = (_processor_time(server) - before) / (BLOCK_RUNS - 2)
+        if is_worker:
+            await runner.close_unopened()
+    return statistics.median(times[2:]), processor
 
 
 def _when_announced(event: asyncio.Event) -> Callable[[str, SubagentRun], None]:
     return lambda name, _: event.set() if name == "announced" else None
 
 
-def _session(folder: str, state: str, registry: str | None, options: SubagentOptions) -> Session:
-    return Session(folder, InstantModel(), Settings(registry=registry), state=state, children=options)
+def _session(
+    folder: str,
+    state: str,
+    registry: str | None,
+    options: SubagentOptions,
+    model: InstantModel | None = None,
+    rules: tuple[Rule, ...] = (),
+) -> Session:
+    settings = Settings(registry=registry, rules=rules)
+    return Session(folder, model or InstantModel(), settings, state=state, children=options)
+
+
+def _used(process: int | str) -> float:
+    """Return the seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def _processor_time(server: str) -> float:
-    """Return the seconds that this process and the processes of the server have used, whose current folder is its data."""
-    ticks = 0
+    """Return the seconds that this process, its hooks, and the processes of the server have used."""
+    used = 0.0
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if str((process / "cwd").readlink()).startswith(server):
-                ticks += sum(map(int, (process / "stat").read_text().rpartition(") ")[2].split()[11:13]))
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+            if str((process / "cwd").readlink()).startswith(server):  # its data
+                used += _used(process.name)
+    return time.process_time() + processor_time() + used
 
 
 # Claims
 
 
-def claims_among_many(url: str) -> Row:
-    """The runs wait for workers with other labels, and for these."""
-    with _database(url, "few", FEW) as few, _database(url, "many", MANY) as many:
-        ours, floor = interleaved(lambda: _claim(many), lambda: _claim(few), rounds=ROUNDS)
-    return Row(f"a claim among {MANY} open runs / among {FEW}", ours, floor, max_ratio=1.5)
+def claims_among_many(url: str) -> list[Row]:
+    """Other runs wait for workers with other labels, or for these, or their session has all that it may."""
+    rows = []
+    with _database(url, "few", FEW, label="other") as few:
+        for name, what, given in (
+            ("others", "for other projects", {"label": "other"}),
+            ("fitting", "that it may claim too", {"label": "mine"}),
+            ("full", "of a session at its limit", {"label": "mine", "parent": "full", "at_once": 0}),
+        ):
+            with _database(url, name, MANY, **given) as many:
+                ours, floor = interleaved(partial(_claim, *many), partial(_claim, *few), rounds=ROUNDS)
+            limit = 15 if name == "full" else 1.5
+            rows.append(
+                Row(f"a claim among {MANY} open runs {what} / among {FEW}", ours, floor, max_ratio=limit)
+            )
+    return rows
 
 
-def _claim(registry: Registry) -> None:
+def _claim(session: Registry, worker: Registry, owner: str) -> None:
     identity = new_id()
-    registry.register(_waiting(identity, "mine"), may_run=False, max_running=10**6)
-    run = registry.claim("bench", ["mine"], max_running=10**6)
+    session.register(_waiting(identity, "mine", created=1e9), may_run=False, max_running=10**6)
+    run = worker.claim(owner, ["mine"], max_running=10**6)
     assert run
-    assert run.id == identity
     for transition in ("lost", "announce", "done"):
-        registry.transition(transition, identity, "bench", announcement="")
+        worker.transition(transition, run.id, owner, announcement="")
 
 
-def _waiting(identity: str, label: str) -> SubagentRun:
-    launch = {"workers": {"labels": [label], "at_once": 10**6}, "project": "/p"}
-    return SubagentRun(id=identity, chain=identity, agent_id=identity, parent=identity, launch=launch)
+def _waiting(
+    identity: str, label: str, *, parent: str = "", at_once: int = 10**6, created: float = 0.0
+) -> SubagentRun:
+    launch = {"workers": {"labels": [label], "at_once": at_once}, "project": "/p"}
+    agent = {"agent_id": identity, "parent": parent or identity, "created": created}
+    return SubagentRun(id=identity, chain=identity, launch=launch, **agent)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
-def _database(url: str, name: str, count: int) -> Iterator[Registry]:
+def _database(url: str, name: str, count: int, **given: Any) -> Iterator[tuple[Registry, Registry, str]]:
     with psycopg.connect(url, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}")
-    own = url.replace("/postgres?", f"/{name}?")
+        db.execute(f"CREATE DATABASE of_{name}")
+    own = url.replace("/postgres?", f"/of_{name}?")
     create_schema(own)
-    with contextlib.closing(Registry("", setting=own)) as registry:
-        registry.store.execute("BEGIN", {})
-        for _ in range(count):
-            registry.register(_waiting(new_id(), "other"), may_run=False, max_running=0)
-        registry.store.execute("COMMIT", {})
-        yield registry
+    with (
+        contextlib.closing(Registry("", setting=_as("session", own))) as session,
+        contextlib.closing(Registry("", setting=_as("worker", own))) as worker,
+    ):
+        session.store.execute("BEGIN", {})
+        for number in range(count):
+            session.register(_waiting(new_id(), **given, created=number), may_run=False, max_running=0)
+        session.store.execute("COMMIT", {})
+        with psycopg.connect(own, autocommit=True) as db:
+            db.execute("ANALYZE turngate.runs")  # as the server itself does within a minute
+        owner = worker.join(slots=1)
+        yield session, worker, owner
+        worker.leave(owner)
 
 
 # Throughput
 
 
 def throughput(folder: str, url: str) -> list[Row]:
-    """Let workers with a model that answers at once take subagents of one session as fast as they can."""
-    seconds = {count: _run_all(folder, url, count) for count in WORKERS}
+    """Let workers with a model that answers at once take subagents of one session as fast as they can.
+
+    For comparison, the session runs them itself with a file, as many at once as one worker.
+    """
+    file_seconds, file_processor = asyncio.run(_play(f"{folder}/file", folder, None))
+    figures = {count: _run_all(folder, url, count) for count in WORKERS}
+    one = figures[1][0]
     return [
-        Row(
-            f"one of {RUNS} subagents on {count} workers / on 1",
-            took / RUNS,
-            seconds[1] / RUNS,
-            max_ratio=1.2,
-        )
-        for count, took in seconds.items()
+        *(
+            Row(f"one of {RUNS} subagents on {count} workers / on 1", seconds, one, max_ratio=1.2)
+            for count, (seconds, _) in figures.items()
+        ),
+        Row(f"one of {RUNS} subagents on 2 workers / with a file", figures[2][0], file_seconds, max_ratio=2),
+        *(
+            Row(
+                f"processor time of one of {RUNS} subagents on {count} workers / with a file",
+                processor,
+                file_processor,
+                max_ratio=2,
+            )
+            for count, (_, processor) in figures.items()
+        ),
     ]
 
 
-def _run_all(folder: str, url: str, count: int) -> float:
+def _run_all(folder: str, url: str, count: int) -> tuple[float, float]:
     script = Path(folder, "model.json")
     script.write_text(json.dumps({"sub": ["done"]}))
-    environ = {**os.environ, "TURNGATE_REGISTRY": url}
+    environ = {**os.environ, "TURNGATE_REGISTRY": _as("worker", url)}
     words = ["worker", "--slots", str(SLOTS), "--model", f"scripted:{script}", "--project", folder]
     command = [sys.executable, "-m", "turngate", *words]
     workers = [
@@ -195,28 +267,31 @@ def _run_all(folder: str, url: str, count: int) -> float:
         assert each.stderr
         assert "worker ready" in each.stderr.readline()
     try:
-        return asyncio.run(_play(folder, url, count))
+        before = [_used(each.pid) for each in workers]
+        seconds, processor = asyncio.run(_play(f"{folder}/parent{count}", folder, url))
+        used = sum(_used(each.pid) for each in workers) - sum(before)
+        return seconds, processor + used / RUNS
     finally:
         for each in workers:
             each.kill()
             each.communicate()
 
 
-async def _play(folder: str, url: str, count: int) -> float:
-    limits = SubagentLimits(at_once=10**6, on_machine=10**6)
-    options = SubagentOptions(runs="workers", limits=limits)
-    async with _session(folder, f"{folder}/parent{count}", url, options) as session:
+async def _play(state: str, folder: str, url: str | None) -> tuple[float, float]:
+    """Return the seconds and the processor time of one subagent, without that of workers."""
+    limits = SubagentLimits(at_once=10**6 if url else SLOTS, on_machine=10**6)
+    options = SubagentOptions(runs="workers" if url else "here", limits=limits)
+    server = url.partition("host=")[2] if url else "/nowhere"
+    async with _session(folder, state, url and _as("session", url), options) as session:
         await session.open()
-        supervisor = session._agent.subagents
-        registry = (await supervisor.connect()).registry
-        started = time.perf_counter()
+        registry = (await session._agent.subagents.connect()).registry
+        left = "SELECT 1 AS left FROM $runs WHERE parent = $parent AND announced IS NULL LIMIT 1"
+        started, before = time.perf_counter(), _processor_time(server)
         for _ in range(RUNS):
             await session._agent.task_tool.start({"prompt": "nothing", "run_in_background": True})
-        while (
-            sum(run.announced is not None for run in registry.read("all") if run.parent == session.id) < RUNS
-        ):
+        while await asyncio.to_thread(registry.store.execute, left, {"parent": session.id}):
             await asyncio.sleep(0.05)
-        return time.perf_counter() - started
+        return (time.perf_counter() - started) / RUNS, (_processor_time(server) - before) / RUNS
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,10 +155,10 @@ def test_a_transcript_is_written_by_the_worker_that_owns_the_subagent_and_read_b
     run = worker.claim(worker.join(slots=1), [], max_running=1)
     assert run is not None
     file.write_text("{1}\n")
-    stored.append(run)
-    stored.append(replace(run, owner="another"))  # there is nothing more
+    assert stored.transition("usage", "r", run.owner)
+    assert stored.transition("usage", "r", run.owner)  # there is nothing more
     file.write_text("{1}\n{2}\n")
-    stored.append(replace(run, owner="another"))  # it has lost the subagent meanwhile
+    assert stored.transition("usage", "r", "another") is None  # it has lost the subagent meanwhile
     heir.fetch(run, exact=False)
     other.write_text("{1}\n{late}\n")
     heir.fetch(run, exact=False)
@@ -167,11 +166,13 @@ def test_a_transcript_is_written_by_the_worker_that_owns_the_subagent_and_read_b
     heir.fetch(run, exact=True)
     assert (other.read_text(), other.stat().st_mode & 0o777) == ("{1}\n", 0o600)
     other.write_text("{1}\n{3}\n")
-    heir.append(run)
+    ended = {"outcome": "ok", "reason": "complete", "result": "r"}
+    assert heir.transition("end", "r", run.owner, **ended)
+    assert heir.transition("end", "r", run.owner, **ended) is None
     assert (alice.read_transcript("r"), bob.read_transcript("r")) == ("{1}\n{3}\n", "")
     with pytest.raises(RegistryError, match="permission denied"):
-        alice.add_transcript(run, 99, "what I say")
-    for name in ("end", "finish", "announce", "done"):
+        execute(alice, "INSERT INTO turngate.transcripts VALUES ('r', 99, 'what I say') RETURNING chain")
+    for name in ("finish", "announce", "done"):
         assert change(worker, name, "r", run.owner), name
     alice.mark_delivered("r")
     assert (alice.delete_finished(-1.0), worker.read_transcript("r")) == (1, "")
@@ -184,7 +185,7 @@ def test_a_session_with_runs_of_its_own_reads_no_transcript_of_others(
     registered(bob, "own")
     run = worker.claim(worker.join(slots=1), [], max_running=1)
     assert run is not None
-    worker.add_transcript(run, 0, "secret")
+    assert worker.transition("usage", "r", run.owner, start=0, part="secret")
     transcripts = "SELECT part FROM turngate.transcripts"
     assert [execute(each, transcripts) for each in (alice, bob)] == [[("secret",)], []]
 
@@ -217,7 +218,7 @@ def test_a_worker_cannot_change_what_another_one_has_or_what_is_finished(
         for each in CHANGES:
             changed = f"UPDATE $runs SET {each.format(owner=mine)} RETURNING id"
             assert execute(other, changed) == []
-        other.add_transcript(claimed, 0, "forged")
+        assert other.transition("usage", "r", owner, start=0, part="forged") is None
         with pytest.raises(RegistryError, match="row-level security"):
             execute(other, "INSERT INTO turngate.transcripts VALUES ('r', 0, 'forged') RETURNING chain")
         assert (alice.read("all"), other.read_transcript("r")) == (before, "")

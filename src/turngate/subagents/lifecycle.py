@@ -239,11 +239,12 @@ class RunLifecycle:
         """
         if transition == "end" and self._session and has_stop_checks(self._host):
             self._session.conversation.sync()
-        if transition in ("end", "finish") and self._transcript:
-            self._transcript.append(self.current)
         if transition == "replace":
             return self._registry.replace(self.current)
-        return self._registry.transition(transition, self.current.id, self._context.owner, **values)
+        registry = (
+            self._transcript if self._transcript and transition in ("end", "finish") else self._registry
+        )
+        return registry.transition(transition, self.current.id, self._context.owner, **values)
 
     # The session of the subagent
 

@@ -5,6 +5,7 @@ import os
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
 from turngate.subagents.registry import Registry
+from turngate.subagents.registry.statements import Transition
 
 
 class StoredTranscript:
@@ -25,12 +26,14 @@ class StoredTranscript:
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             write_and_rename(fd, temporary, self._path, stored)
 
-    def append(self, run: SubagentRun) -> None:
-        """Store what the file has gained. If another worker has the subagent now, nothing is stored."""
+    def transition(self, name: Transition, run: str, owner: str, **values: object) -> SubagentRun | None:
+        """Write a transition, and in the same moment what the file has gained."""
         gained = self._read(self._size)
         if gained:
-            self._registry.add_transcript(run, self._size, gained.decode("utf-8", "replace"))
-            self._size += len(gained)
+            values |= {"start": self._size, "part": gained.decode("utf-8", "replace")}
+        changed = self._registry.transition(name, run, owner, **values)
+        self._size += len(gained)
+        return changed
 
     def _read(self, start: int) -> bytes:
         try:

@@ -351,7 +351,7 @@ class Supervisor:
 
     async def _claim(self, context: LifecycleContext) -> list[SubagentRun]:
         claimed: list[SubagentRun] = []
-        while self._slots:
+        while len(self._lifecycles) < self._slots:
             async with context.worker.lock:
                 take = partial(context.registry.claim, context.owner, self._options.labels, left=[*self.left])
                 run = await context.worker.call(partial(take, max_running=self._slots))
@@ -445,14 +445,14 @@ class Supervisor:
             try:
                 previous, version = version, await run_in_thread(registry.wait_for_change, version, pause)
                 pause = MAX_POLL_S
-                if version != previous or self.elsewhere:
+                if self.elsewhere or (version != previous and not self._options.slots):
                     await self._look_elsewhere(context)
                 is_idle = not (self.elsewhere or self._lifecycles or self._options.slots)
                 if is_idle and await call(registry.find, "leftovers") is None:
                     return
                 if may_resume := time.monotonic() - resumed_at > RESUME_INTERVAL_S:
                     resumed_at = time.monotonic()
-                if may_resume or version != previous:
+                if may_resume or (self._lifecycles and version != previous):
                     await self._look_at_own(context, may_resume=may_resume)
                 await self.recover_and_notify()
                 if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.slots:

@@ -1,6 +1,6 @@
 """Workers on one PostgreSQL, killed, stopped for longer than their lease, and cut off by a server that is killed.
 
-python -m tests.support.crash.cluster worker|parent FOLDER NAME SUBAGENTS
+python -m tests.support.crash.cluster worker|parent FOLDER NAME SUBAGENTS LEASE
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import unittest.mock
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -38,16 +39,18 @@ from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path
 from turngate.subagents import supervisor
 from turngate.subagents.limits import SubagentLimits, SubagentOptions
-from turngate.subagents.registry import Registry, postgres_store
+from turngate.subagents.registry import Registry, postgres_store, store
+from turngate.subagents.registry import postgres_schema as schema
 from turngate.subagents.workers import project_label
 from turngate.transcript.reader import read_records
 
 WORKERS, SLOTS, AT_ONCE = 4, 4, 12
-BEAT_S, LEASE_S, HELD_S = 0.5, 3.0, 2.5  # shorter than those of the product, so that more happens
+SHORT_LEASE_S = 3.0  # shorter than that of the product, so that more happens
 LIMITS = SubagentLimits(recoveries=10**6, rapid=10**6, at_once=AT_ONCE)
 FOREGROUND_EVERY = 3
 ANSWER_S = 0.5  # so that many attempts are interrupted
 SAMPLE_S = 0.1
+FAULT_EVERY_S = 2.0  # these are for a short lease; with a longer one, there is more time between faults
 SERVER_LIFE_S = 15.0
 CUT_EVERY_S = 4.0
 
@@ -66,7 +69,8 @@ class ClusterTotals:
     cuts: int = 0  # of all connections of workers and parents
     connections_cut: int = 0
     recoveries: int = 0  # of runs that are still in the registry at the end of a batch
-    takeovers: list[float] = field(default_factory=list)  # seconds, with a lease of LEASE_S
+    lease: float = SHORT_LEASE_S
+    takeovers: list[float] = field(default_factory=list)  # seconds
     wrong: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -89,10 +93,18 @@ class ClusterTotals:
 
 
 def run_cluster(
-    programs: Path, folder: str, runs: int, *, batch: int, progress: Callable[[ClusterTotals], None]
+    programs: Path,
+    folder: str,
+    runs: int,
+    *,
+    batch: int,
+    lease: float,
+    progress: Callable[[ClusterTotals], None],
 ) -> ClusterTotals:
-    totals, started = ClusterTotals(), time.monotonic()
+    totals, started = ClusterTotals(lease=lease), time.monotonic()
+    rights = schema.RIGHTS.replace(f"'{store.LEASE_S:g} s'", f"'{lease:g} s'")
     with (
+        unittest.mock.patch.object(schema, "RIGHTS", rights),
         postgres_server(programs) as server,
         _proxy(server) as proxy,
         _Cluster(server, proxy, folder, totals) as cluster,
@@ -124,6 +136,7 @@ class _Cluster:
         self._workers: list[subprocess.Popen[bytes]] = []
         self._killed: dict[int, float] = {}  # when, by process
         self._stopped: dict[int, float] = {}  # until when
+        self._lease, self._pace = totals.lease, totals.lease / SHORT_LEASE_S
         self._server_dies = 0.0
 
     def __enter__(self) -> Self:
@@ -136,15 +149,25 @@ class _Cluster:
             process.wait()
 
     def _start(self, role: str, name: str, subagents: int) -> "subprocess.Popen[bytes]":
-        words = ["-m", "tests.support.crash.cluster", role, self._folder, name, str(subagents)]
-        url = self._server.url().replace(f"host={self._server.folder}", f"host={self._server.folder}/proxy")
+        words = [
+            "-m",
+            "tests.support.crash.cluster",
+            role,
+            self._folder,
+            name,
+            str(subagents),
+            str(self._lease),
+        ]
+        url = self._server.url(LOGINS[role]).replace(
+            f"host={self._server.folder}", f"host={self._server.folder}/proxy"
+        )
         environ = {**os.environ, "TURNGATE_REGISTRY": url, "HOME": self._folder}
         with open(os.path.join(self._folder, f"{role}.log"), "ab") as log:
             return subprocess.Popen([sys.executable, *words], env=environ, stdout=log, stderr=log)
 
     def run_batch(self, spec: ParentSpec, progress: Callable[[], None]) -> None:
         parent = self._start("parent", spec.session, spec.subagents)
-        self._server_dies = time.monotonic() + random.uniform(2, SERVER_LIFE_S)
+        self._server_dies = time.monotonic() + self._pace * random.uniform(2, SERVER_LIFE_S)
         next_fault = next_cut = time.monotonic() + 2
         try:
             while parent.poll() is None:
@@ -158,10 +181,10 @@ class _Cluster:
                 if now > next_cut:
                     self._totals.cuts += 1
                     self._totals.connections_cut += self._proxy.cut()
-                    next_cut = now + random.uniform(0, 2 * CUT_EVERY_S)
+                    next_cut = now + self._pace * random.uniform(0, 2 * CUT_EVERY_S)
                 if now > next_fault:
                     self._disturb_worker()
-                    next_fault = now + random.uniform(0.5, 3)
+                    next_fault = now + self._pace * random.uniform(0.5, 2 * FAULT_EVERY_S - 0.5)
             if parent.returncode:
                 self._totals.wrong.append(f"the parent {spec.session} ended with {parent.returncode}")
         finally:
@@ -175,7 +198,7 @@ class _Cluster:
             return
         if random.random() < 0.25:
             process.send_signal(signal.SIGSTOP)
-            self._stopped[process.pid] = time.monotonic() + LEASE_S + random.uniform(0.5, 3)
+            self._stopped[process.pid] = time.monotonic() + self._lease + random.uniform(0.5, 3)
             self._totals.stops_of_workers += 1
             return
         if process.poll() is not None:
@@ -196,7 +219,7 @@ class _Cluster:
         self._server.stop(kill=True)
         self._totals.kills_of_the_server += 1
         self._server.start()
-        self._server_dies = time.monotonic() + random.uniform(SERVER_LIFE_S / 2, SERVER_LIFE_S)
+        self._server_dies = time.monotonic() + self._pace * random.uniform(SERVER_LIFE_S / 2, SERVER_LIFE_S)
 
     def _sample(self) -> None:
         with self._server.connect(REGISTRY) as db:
@@ -205,7 +228,7 @@ class _Cluster:
                 "SELECT owner, parent, o.id IS NOT NULL AND o.seen > clock_timestamp() - make_interval(secs => %s), state "
                 "FROM turngate.runs LEFT JOIN turngate.owners o ON o.id = owner "
                 "WHERE state NOT IN ('done', 'replaced', 'given_up')",
-                [LEASE_S],
+                [self._lease],
             ).fetchall()
         running = [(owner, parent, lives) for owner, parent, lives, state in rows if state in WITH_SLOT]
         by_owner = Counter(owner for owner, *_ in running if owner)
@@ -219,10 +242,11 @@ class _Cluster:
 
 
 WITH_SLOT = ("running", "ended", "steering")
+LOGINS = {"parent": "alice", "worker": "worker"}  # each has only the rights of its role
 
 
 def _check(server: PostgresServer, spec: ParentSpec, totals: ClusterTotals) -> None:
-    os.environ["TURNGATE_REGISTRY"] = server.url()
+    os.environ["TURNGATE_REGISTRY"] = server.url(LOGINS["parent"])
     with contextlib.closing(Registry("")) as registry:
         runs = [run for run in registry.read("all") if run.parent == spec.session]
         waiting = registry.inbox(spec.session)
@@ -249,9 +273,10 @@ def _check(server: PostgresServer, spec: ParentSpec, totals: ClusterTotals) -> N
 # Processes
 
 
-def _shorten_lease() -> None:
-    vars(supervisor).update(BEAT_S=BEAT_S, HELD_S=HELD_S, REGISTRY_ERROR_PAUSE_S=0.5)
-    vars(postgres_store).update(LEASE_S=LEASE_S)
+def _shorten_lease(lease: float) -> None:
+    if lease < store.LEASE_S:
+        vars(supervisor).update(BEAT_S=lease / 6, HELD_S=lease - 0.5, REGISTRY_ERROR_PAUSE_S=0.5)
+        vars(postgres_store).update(LEASE_S=lease)
 
 
 def _session(spec: ParentSpec, state: str, children: SubagentOptions) -> Session:
@@ -303,8 +328,8 @@ async def _runs(session: Session, spec: ParentSpec) -> list[SubagentRun]:
 
 
 def main() -> None:
-    role, folder, name, subagents = sys.argv[1:]
-    _shorten_lease()
+    role, folder, name, subagents, lease = sys.argv[1:]
+    _shorten_lease(float(lease))
     spec = ParentSpec(folder, name, int(subagents), foreground_every=FOREGROUND_EVERY).create()
     asyncio.run(_work(spec) if role == "worker" else _run_parent(spec))
 

@@ -26,6 +26,7 @@ except ImportError as missing:
     raise RegistryError(f"a registry on PostgreSQL needs psycopg: {install_command('postgres')}") from missing
 
 POLL_S = 2.0  # for changes that no notification tells of, such as behind a pool of connections
+SETTLE_S = 0.05  # changes that follow each other so closely are noticed together
 LISTEN_SLICE_S = 0.2  # after which a `close` is noticed
 OWNER_RETENTION_S = 3600.0
 INIT = "`turngate registry init` creates it and its roles, with the URL of the owner of the database"
@@ -155,6 +156,7 @@ class PostgresStore:
     def wait_for_change(self, since: int, seconds: float) -> int:
         """Wait on a connection of its own: one that listens holds back the transitions of others."""
         end = time.monotonic() + seconds
+        time.sleep(min(seconds, SETTLE_S))
         with self._listening:
             while True:
                 pause = min(LISTEN_SLICE_S, end - time.monotonic())

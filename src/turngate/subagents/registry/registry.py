@@ -73,9 +73,13 @@ class Registry:
         return registered
 
     def transition(self, name: Transition, run: str, owner: str, **values: object) -> SubagentRun | None:
-        """Return None if the run is no longer in a state that this leads out of, or no longer the owner's."""
+        """Return None if the run is no longer in a state that this leads out of, or no longer the owner's.
+
+        With a `part` of its transcript, from the byte `start` on, that is stored too.
+        """
         columns = {**sql.OPTIONAL_VALUES, "next_id": new_id(), **values}
-        changed = self._run(sql.TRANSITIONS[name], **columns, id=run, owner=owner)
+        statement = (sql.ADD_TRANSCRIPT if "part" in values else "") + sql.TRANSITIONS[name]
+        changed = self._run(statement, **columns, id=run, owner=owner)
         if changed is None and name == "start":
             for dead in self.dead_owners(owner):  # at the next try, their runs hold no slot of the machine
                 self._rows(sql.RELEASE_SLOTS, dead=dead)
@@ -166,13 +170,8 @@ class Registry:
         """Delete runs that finished `retention` seconds ago, but none with an undelivered result."""
         return len(self._rows(sql.DELETE_FINISHED, retention=retention))
 
-    # Transcripts of subagents on workers, which need PostgreSQL
-
-    def add_transcript(self, run: SubagentRun, start: int, part: str) -> None:
-        """Add what follows after `start` bytes, unless another owner has the run."""
-        self._rows(sql.ADD_TRANSCRIPT, id=run.id, owner=run.owner, start=start, part=part)
-
     def read_transcript(self, chain: str) -> str:
+        """Return what is stored of the transcript of a subagent on a worker, which needs PostgreSQL."""
         return "".join(row["part"] for row in self._rows(sql.READ_TRANSCRIPT, chain=chain))
 
     # Statements

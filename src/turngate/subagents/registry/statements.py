@@ -206,11 +206,11 @@ UPDATE $runs SET owner = '' WHERE owner = $owner AND state IN ({_OPEN}) AND {IS_
 RELEASE_SLOTS = f"""\
 UPDATE $runs SET state = 'waiting' WHERE owner = $dead AND state = 'running' AND {IS_OPEN} RETURNING id"""
 
-# Transcripts of subagents on workers. The row is locked, so that no other worker takes it in between.
+# Transcripts of subagents on workers. A part is added in front of a transition, in one transaction.
 
 ADD_TRANSCRIPT = """\
 INSERT INTO turngate.transcripts (chain, start, part) SELECT chain, $start, $part FROM $runs
-WHERE id = $id AND owner = $owner FOR UPDATE ON CONFLICT DO NOTHING RETURNING chain"""
+WHERE id = $id AND owner = $owner FOR UPDATE ON CONFLICT DO NOTHING; """
 READ_TRANSCRIPT = "SELECT part FROM turngate.transcripts WHERE chain = $chain ORDER BY start"
 
 # Queries and deletion
