@@ -96,6 +96,7 @@ fn adds() {
 """
 SOURCES = {
     "a.py": PYTHON,
+    "b.py": "def test_a():\n    assert a() == 1\n",
     "a.test.ts": JAVASCRIPT,
     "a_test.go": GO,
     "tests/a.rs": RUST,
@@ -119,6 +120,19 @@ CASES = [
         "mock.assert_called_once_with(2)",
         "mock.assert_called()",
         [f"4: {REMOVED}mock.assert_called_once_with(2)"],
+    ),
+    ("b.py", "assert a() == 1", 'assert (a() == 1, "one")', [f"2: {REMOVED}assert a() == 1"]),
+    (
+        "b.py",
+        "def test_a():\n    assert",
+        "if False:\n  def test_a():\n    assert",
+        [f"1: {GONE}def test_a():"],
+    ),
+    (
+        "b.py",
+        "assert a() == 1\n",
+        "assert a() == 1\n\ndef test_a():\n    pass\n",
+        [f"2: {REMOVED}assert a() == 1"],
     ),
     ("a.py", "    def test_a", "    @unittest.skip('x')\n    def test_a", [f"2: {OFF}@unittest.skip('x')"]),
     (

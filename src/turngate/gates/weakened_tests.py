@@ -264,24 +264,40 @@ def _read_side(patches: Iterable[FilePatch], side: str) -> tuple[list[Test], lis
 
 
 def _python_tests(path: str, tree: ast.Module, source: Source, lines: Sequence[Line]) -> Iterator[Test]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            end = node.end_lineno or node.lineno
-            first = min(node.lineno, *(each.lineno for each in node.decorator_list), node.lineno)
-            found = []
-            for each in _live_assertions(node.body):
-                text = ast.unparse(each.test if isinstance(each, ast.Assert) else each)
-                shown = source.text[each.lineno - 1].strip()
-                found.append(Assertion(text, shown, lines[each.lineno - 1].number, _strength(text)))
-            yield Test(
-                path,
-                node.name,
-                lines[node.lineno - 1].number,
-                source.text[node.lineno - 1].strip(),
-                tuple(source.text[first - 1 : end]),
-                tuple(found),
-                node.name.startswith("test"),
-            )
+    for node in _live_functions(tree.body):
+        end = node.end_lineno or node.lineno
+        first = min(node.lineno, *(each.lineno for each in node.decorator_list), node.lineno)
+        found = []
+        for each in _live_assertions(node.body):
+            tested = each.test if isinstance(each, ast.Assert) else each
+            text = ast.unparse(tested)
+            shown = source.text[each.lineno - 1].strip()
+            # A tuple is always true: `assert (x == 3, "message")`.
+            strength = 0 if isinstance(tested, ast.Tuple) and tested.elts else _strength(text)
+            found.append(Assertion(text, shown, lines[each.lineno - 1].number, strength))
+        yield Test(
+            path,
+            node.name,
+            lines[node.lineno - 1].number,
+            source.text[node.lineno - 1].strip(),
+            tuple(source.text[first - 1 : end]),
+            tuple(found),
+            node.name.startswith("test"),
+        )
+
+
+def _live_functions(body: Sequence[ast.AST]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the functions of a body and below, except below `if False:`, and those that a later one of the same name replaces."""
+    names = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    last = {each.name: each for each in body if isinstance(each, names)}
+    for each in body:
+        if isinstance(each, names) and last[each.name] is not each:
+            continue
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield each
+        is_never = isinstance(each, ast.If) and isinstance(each.test, ast.Constant) and not each.test.value
+        for field in ("body", "orelse", "finalbody", "handlers", "cases")[is_never:]:
+            yield from _live_functions(getattr(each, field, ()))
 
 
 def _expand(tests: Sequence[Test]) -> list[Test]:
