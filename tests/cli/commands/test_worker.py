@@ -160,17 +160,18 @@ def test_a_worker_with_other_gates_refuses(
     monkeypatch.delenv("TURNGATE_TRUST")
     gate(project, "true")
     model = script(project, main=[TASK, "home"], sub=["counted"])
+    words = ("run", "-p", "go", "--model", model, "--subagents", "workers", "--trust")
+    why = f"a worker on {os.uname().nodename} leaves it to others: not all of its gates are asked here: true"
     with (
         worker(project) as refusing,  # the gate is not approved here
-        start_in_project(project, *run_words(model), "--trust") as session,
+        start_in_project(project, *words) as session,
     ):
         assert "is left alone: not all of its gates are asked here: true" in until(refusing, "left alone")
         assert [run.owner for run in registry.read("all")] == [""]
+        waits = f"! subagent lines waits for another worker: {why} (.turngate/settings.json)\n"
+        assert waits in until(session, "waits for another worker")
         with worker(project, "--trust"):
-            result = result_of(session)
-    why = f"a worker on {os.uname().nodename} leaves it to others: not all of its gates are asked here: true"
-    waits = f"subagent lines waits for another worker: {why} (.turngate/settings.json)"
-    assert (result["result"], result["notices"]) == ("home", [waits])
+            assert (session.communicate()[0], session.wait()) == ("home\n", 0)
 
 
 def test_a_killed_worker_is_replaced_by_another(
