@@ -32,6 +32,7 @@ class Known:
     incomplete: str | None = None  # why more failures may have been there
     seconds: float | None = None  # after which it was ended, because its time was up
     problem: str = ""  # what was said of that
+    errors: tuple[str, ...] = ()  # the keys of `Output.unnamed_errors`
 
     def is_too_slow(self, seconds_left: float) -> bool:
         """Return whether its time was up, and would be up again."""
@@ -58,10 +59,10 @@ class Results:
                 str() | None as incomplete,
                 float() | int() | None as seconds,
                 str(problem),
+                [*errors],
             ]:
-                return Known(
-                    None if names is None else Counter(map(str, names)), incomplete, seconds, problem
-                )
+                found = None if names is None else Counter(map(str, names))
+                return Known(found, incomplete, seconds, problem, tuple(map(str, errors)))
             case _:
                 return None
 
@@ -75,7 +76,7 @@ class Results:
         names = None if known.names is None else sorted(known.names.elements())
         key = self._key_of(state)
         results = {name: each for name, each in self._read().items() if name != key}
-        results[key] = [names, known.incomplete, known.seconds, known.problem]
+        results[key] = [names, known.incomplete, known.seconds, known.problem, known.errors]
         write_file(self._path, json.dumps(dict(list(results.items())[-MAX_TREES:])))
 
     def _read(self) -> dict[str, object]:

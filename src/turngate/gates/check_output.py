@@ -77,8 +77,15 @@ def describe_missing_count(
     return f"it printed no number of tests, and {before.passed} tests passed at the last pass"
 
 
-def last_pass(state: str, project: str, command: str) -> Counted | None:
-    match read_json(_path(state, project, command)):
+def last_pass(state: str, project: str, command: str, at_start: object = None) -> Counted | None:
+    """Return what the last pass counted, or what was recorded at the session's start if that is more: an agent may run fewer tests on its own."""
+    stored = read_json(_path(state, project, command))
+    found, before = _read_counted(stored), _read_counted(at_start)
+    return before if before and (found is None or before.passed > found.passed) else found
+
+
+def _read_counted(stored: object) -> Counted | None:
+    match stored:
         case [int(passed), int(skipped), [*names]]:
             return Counted(passed, skipped, tuple(map(str, names)))
         case _:

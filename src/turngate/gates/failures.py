@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.answers.missing_programs import MISSING
@@ -87,6 +88,13 @@ class Output:
             return Counter(each.name for each in self.failures)
         text = "\n".join(_TIME.sub("#", line.strip()) for line in _clean(self.lines))
         return Counter([f"{WHOLE_OUTPUT} {hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"])
+
+    @property
+    def unnamed_errors(self) -> dict[str, str]:
+        """The lines about errors that belong to no failure, by what is the same in another run: that a coverage is too low, an error outside of tests."""
+        rest = _clean(line for number, line in enumerate(self.lines) if number not in self.taken)
+        errors = (line.strip() for line in rest if _ERROR.match(line) and not _SUMMARY.match(line))
+        return {re.sub(r"\d+", "#", _TIME.sub("#", line)): line for line in islice(errors, MAX_FAILURES)}
 
     def without(self, known: Counter[str]) -> tuple[Failure, ...]:
         """Return the failures that are not among the known ones; of equal names, those above their number."""

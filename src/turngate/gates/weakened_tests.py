@@ -55,6 +55,7 @@ _PATTERNS = {
     )
     for language in ("javascript", "markup", "go", "rust", "java", "c", "shell", "sql")
 }
+_FAILS = re.compile(r"(?i)fail|assert|raise|exit|abort|expect|check")  # a function that a handler calls
 _PYTHON_ASSERTION = re.compile(r"(?:assert|check|verify|expect|ensure)(?:_?\w+)?|fail|raises|warns")
 # How much an assertion, without its blanks, says: nothing, something, or exactly what is expected.
 _SAYS_NOTHING = re.compile(
@@ -355,7 +356,9 @@ def _swallows(handler: ast.ExceptHandler) -> bool:
     caught = ast.unparse(handler.type) if handler.type else "Exception"
     is_wide = re.search(r"\b(?:AssertionError|(?:Base)?Exception)\b", caught)
     return bool(is_wide) and not any(
-        isinstance(node, ast.Raise | ast.Assert | ast.Call) for node in ast.walk(handler)
+        isinstance(node, ast.Raise | ast.Assert)
+        or (isinstance(node, ast.Call) and _FAILS.search(last_name(node)))
+        for node in ast.walk(handler)
     )
 
 

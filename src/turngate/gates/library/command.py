@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +40,9 @@ NOT_COMPARABLE = (
 )
 # A check with such a word in what defines it finds something else after a commit.
 _ASKS_GIT = r"(?<![\w.-])(?:git|gh|commitlint|lint-staged|gitlint|lefthook|husky|overcommit|pre-commit|prek|nx|turbo)(?![\w.:/-])"
+# Tools that say that they have ended before the rest.
+_ENDED = r"stopping after \d+ failures|(?i:\bbail(?:ed|ing)? out)|(?m:^(?:g?make(?:\[\d+\])?: \*\*\* \[|error: test failed, to rerun pass ))"
+MAX_ERROR_CHARS = 200
 RELATED_SHARE = 1 / 3  # of the time that is left, for the tests of a change
 ONLY_RELATED = "These are tests that the change concerns. The others were not run."
 
@@ -73,11 +76,11 @@ async def hold_until_passed(
     command: CommandHook,
     check: str | None,
     definition: Mapping[str, str],
-    counted_as: str = "",
+    counted_as: str,
 ) -> Decision:
     """Check a command with the options of this module. What fails as at the session's start does not block.
 
-    `check`: what it checks, if known. `counted_as`: under which name the number of its tests is kept; "": the command.
+    `check`: what it checks, if known. `counted_as`: under which name the number of its tests is kept.
     """
     context.asks_git = re.search(_ASKS_GIT, "\n".join((_text(command), *definition.values()))) is not None
     results, name = _results(context, _text(command)), show_command(command)
@@ -97,13 +100,13 @@ async def hold_until_passed(
     if (
         isinstance(result, Allow)
         and check == "tests"
-        and (why := describe_missing_count(context, name, counted_as or name, report))
+        and (why := describe_missing_count(context, name, counted_as, report))
     ):
         return Fault(why)
     if isinstance(result, Block) and isinstance(report, Exited):
-        result = await _without_known_failures(context, command, check, report, result, seconds)
+        result = await _without_known_failures(context, command, check, definition, report, result, seconds)
     fewer = (
-        _note_tests(context, counted_as or name, report, has_passed=isinstance(result, Allow))
+        _note_tests(context, counted_as, report, has_passed=isinstance(result, Allow))
         if check == "tests"
         else None
     )
@@ -130,7 +133,7 @@ def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decis
             from turngate.gates.failures import read_output  # noqa: PLC0415 # lazy: for failures only
 
             output = read_output(report.stdout, report.stderr, context.project)
-            return Known(output.names, output.incomplete)
+            return Known(output.names, output.incomplete, errors=tuple(output.unnamed_errors))
         case Fault(error), TimedOut():
             return Known(None, seconds=seconds, problem=error)
         case _:
@@ -141,6 +144,7 @@ async def _without_known_failures(
     context: GateContext,
     command: CommandHook,
     check: str | None,
+    definition: Mapping[str, str],
     report: Exited,
     result: Block,
     seconds: float,
@@ -177,23 +181,28 @@ async def _without_known_failures(
         )
     names = _follow_renames(context.project, known.names, output.names)
     if not output.names - names:
-        unchecked = output.incomplete or (_why_no_tests(output.lines) if check == "tests" else None)
+        steps = "\n".join((_text(command), *definition.values()))
+        unchecked = output.incomplete or _why_unchecked(output.lines, steps, is_test=check == "tests")
         note = f"; {unchecked}, so the rest was not checked" if unchecked else ""
+        new = [line for key, line in output.unnamed_errors.items() if key not in known.errors]
+        note += f'; new in its output: "{one_line(new[0], MAX_ERROR_CHARS)}"' if new else ""
         return Allow(f"it fails only as it did at the session's start{note}")
     if any(name.startswith(WHOLE_OUTPUT) for name in (*(output.names - names), *names)):
         return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
     return Block(_describe_new(context, report, names))
 
 
-def _why_no_tests(lines: Sequence[str]) -> str | None:
-    """Return why tests may not have run after a failure, as in `ruff check && pytest`, or with `pytest -x`."""
+def _why_unchecked(lines: Sequence[str], steps: str, *, is_test: bool) -> str | None:
+    """Return why more may not have run after a failure, as in `ruff check && pytest`, or with `pytest -x`. `steps`: of the check."""
     from turngate.gates.toolchains import FAILED_TESTS  # noqa: PLC0415 # lazy: for failures only
 
     text = "\n".join(lines)
-    if re.search(r"stopping after \d+ failures|(?i:\bbail(?:ed|ing)? out)", text):
+    if re.search(_ENDED, text):
         return "it ended at the first failure"
     shows_tests = count_tests(text) or re.search(rf"{FAILED_TESTS}|(?m:^\s*(?:FAIL|FAILED|not ok)\b)", text)
-    return None if shows_tests else "its output shows no test"
+    if is_test and not shows_tests:
+        return "its output shows no test"
+    return "commands after `&&` may not have run" if "&&" in steps else None
 
 
 def _follow_renames(project: str, known: Counter[str], now: Counter[str]) -> Counter[str]:
@@ -315,7 +324,8 @@ def _note_tests(
     if counted is None or context.state_folder is None:
         return None
     place = (context.state_folder, context.project, name)
-    before = last_pass(*place)
+    passes = (context.state.start or {}).get("passes")
+    before = last_pass(*place, at_start=passes.get(name) if isinstance(passes, dict) else None)
     if has_passed:
         store_pass(*place, counted)
     if before and not has_passed and run >= before.passed:
@@ -332,15 +342,16 @@ def _count_failures(context: GateContext, report: Exited | TimedOut) -> int:
     return read_output(report.stdout, report.stderr, context.project).names.total()
 
 
-async def record_command(context: GateContext) -> Mapping[str, Any]:
-    """Return what is needed at a stop: the files as they are, and their state."""
+async def record_command(context: GateContext, counted_as: Iterable[str]) -> Mapping[str, Any]:
+    """Return what is needed at a stop: the files as they are, their state, and how many tests passed last. `counted_as`: their names."""
     from turngate.gates.session_changes import list_local, record_files  # noqa: PLC0415 # lazy: once in a session
 
     listing = await list_local(context)
     state = listing.state if listing else await tree_state(context)
     without_git = bool(context.options.get("if-changed"))
     files = await record_files(context, without_git=without_git, of_git="kept", listing=listing)
-    return {"state": state, **files}
+    place = (context.state_folder or "", context.project)
+    return {"state": state, "passes": {name: last_pass(*place, name) for name in counted_as}, **files}
 
 
 def _limit(context: GateContext) -> int:
@@ -500,7 +511,8 @@ async def _check(context: GateContext) -> Decision:
         return block
     if (nothing := await nothing_to_check(context, None, definition)) is not None:
         return nothing
-    result = await hold_until_passed(context, context.command, check, definition)
+    counted_as = show_command(context.command)
+    result = await hold_until_passed(context, context.command, check, definition, counted_as)
     if isinstance(result, Allow) and (changes := note_changes(context, definition)):
         return Allow("; ".join(filter(None, (result.reason, changes))))
     return result
@@ -519,7 +531,7 @@ async def _record(context: GateContext) -> Mapping[str, Any]:
     if context.command is None:
         return {}
     _, definition = await _definition(context, context.command)
-    return {"definition": definition, **await record_command(context)}
+    return {"definition": definition, **await record_command(context, [show_command(context.command)])}
 
 
 COMMAND = Gate(

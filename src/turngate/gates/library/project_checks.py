@@ -46,6 +46,10 @@ def _find_commands(context: GateContext, check: str, files: ProjectFiles) -> lis
 
 
 def _project_check(name: str, summary: str) -> Gate:
+    def counted_as(context: GateContext, place: int) -> str:
+        """Return the name of a number of tests, which is compared also if another command is found for the project later."""
+        return show_command(context.command) if context.command else f"command {place} of {name}"
+
     async def check(context: GateContext) -> Decision:
         if (unchanged := is_unchanged(context)) is not None:
             return unchanged
@@ -61,9 +65,7 @@ def _project_check(name: str, summary: str) -> Gate:
         problems: list[str] = []
         note = None
         for place, command in enumerate(commands):
-            # The number of tests is compared also if another command is found for the project later.
-            counted_as = "" if context.command else f"command {place} of {name}"
-            result = await hold_until_passed(context, command, name, definition, counted_as)
+            result = await hold_until_passed(context, command, name, definition, counted_as(context, place))
             if isinstance(result, Block):
                 return result
             if isinstance(result, Fault):
@@ -78,7 +80,11 @@ def _project_check(name: str, summary: str) -> Gate:
         files = await read_project(context.commands)
         commands = _find_commands(context, name, files)
         definition = {"definition": await _definition(context, commands, files)}
-        return {**definition, **await record_command(context)}
+        count = 0 if isinstance(commands, Fault) else len(commands)
+        return {
+            **definition,
+            **await record_command(context, [counted_as(context, each) for each in range(count)]),
+        }
 
     return Gate(
         name=name,
