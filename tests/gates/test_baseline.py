@@ -114,6 +114,12 @@ def test_with_other_packages_than_at_the_start_it_is_not_known_what_failed_then(
     assert why in session.stop()["reason"]
 
 
+def test_a_lock_file_that_was_not_there_at_the_start_is_one_that_a_tool_has_made(project: Path) -> None:
+    session = begin(project, failing("test_old"))
+    write(project, {"Cargo.lock": "1\n"})
+    assert session.stop() == OLD_ONLY
+
+
 def test_a_file_whose_name_is_like_that_of_a_lock_file_is_none(project: Path) -> None:
     session = begin(project, failing("test_old"), **{"src/clock.py": "", "src/flock.c": "1\n"})
     write(project, {"src/clock.py": "1\n", "src/flock.c": "2\n"})
@@ -128,8 +134,16 @@ def test_a_file_whose_name_is_like_that_of_a_lock_file_is_none(project: Path) ->
             f"{failing('test_old')}!!! stopping after 1 failures !!!\n1 failed in 0.1s\n",
             "it ended at the first failure",
         ),
+        (
+            f"{failing('test_old')}1 failed in 0.1s\nmake: *** [Makefile:2: unit] Error 1\n",
+            "it ended at the first failure",
+        ),
+        (
+            "test tests::old ... FAILED\nerror: test failed, to rerun pass `--lib`\n",
+            "it ended at the first failure",
+        ),
     ],
-    ids=["lint && tests", "pytest -x"],
+    ids=["lint && tests", "pytest -x", "make", "cargo"],
 )
 def test_the_user_reads_that_an_old_failure_kept_tests_from_running(
     project: Path, output: str, why: str
@@ -139,6 +153,30 @@ def test_the_user_reads_that_an_old_failure_kept_tests_from_running(
     write(project, {"other": "edited"})
     told = OLD_ONLY["systemMessage"].replace("command", "tests")
     assert session.stop() == {"systemMessage": f"{told}; {why}, so the rest was not checked"}
+
+
+def test_a_new_error_without_a_name_blocks_once_and_then_the_user_reads_it(project: Path) -> None:
+    session = begin(project, f"{failing('test_old')}Error: 3 warnings in 0.5s\n")
+    write(project, {"output": f"{failing('test_old')}Error: 4 warnings in 0.7s\n"})
+    assert session.stop() == OLD_ONLY
+    coverage = "ERROR: Coverage failure: total of 71 is less than fail-under=90"
+    write(project, {"output": f"{failing('test_old')}Error: 4 warnings in 0.7s\n{coverage}\n"})
+    assert session.stop() == blocked(
+        f"`{COMMAND}`: exit code 1\nIts output has an error without a name that it did not have at the session's start:\n{coverage}\n\n"
+        "1 failure that was there at the session's start is left out.\n\nIf this is not a failure of the check, stop again: the user then reads it."
+    )
+    told = f'{OLD_ONLY["systemMessage"]}; new in its output: "{coverage}"'
+    write(project, {"other": ""})
+    assert session.stop() == {"systemMessage": told}
+
+
+def test_more_failures_than_are_read_are_reported(project: Path) -> None:
+    output = "".join(f"a.py:{line}:1: F401 unused {line}\n" for line in range(2100))
+    session = begin(project, output)
+    write(project, {"output": f"{output}z.py:1:1: F821 undefined\n"})
+    assert session.stop() == {
+        "systemMessage": f"{OLD_ONLY['systemMessage']}; more than 2,000 failures, so the rest was not checked"
+    }
 
 
 def test_the_project_is_as_it_was_after_the_check_of_the_start(project: Path) -> None:

@@ -91,7 +91,7 @@ def test_the_configuration_of_the_tools_of_a_check_defines_it(project: Path) -> 
         "the command": "pytest",
         "[tool.pytest] of pyproject.toml": '{\n "ini_options": {\n  "testpaths": [\n   "tests"\n  ]\n }\n}',
         "[tool:pytest] of setup.cfg": '{\n "addopts": "-x"\n}',
-        "what conftest.py leaves out": "collect_ignore = ['test_slow.py']",
+        "what conftest.py does for all tests": "collect_ignore = ['test_slow.py']",
     }
     assert definition(project, ".venv/bin/mypy .") == {
         "the command": "mypy",
@@ -142,7 +142,7 @@ WEAKENED: dict[str, tuple[Files, str, Files, str]] = {
         {"Makefile": "define RUN\nexit 1\nendef\ntest:\n\t$(call RUN)\n"},
         "make test",
         {"Makefile": "define RUN\ntrue\nendef\ntest:\n\t$(call RUN)\n"},
-        "what Makefile sets for it was changed:\n-exit 1\n+true",
+        "the variable `RUN` of Makefile was `exit 1`, now `true`",
     ),
     "how make runs all recipes": (
         {"Makefile": "test:\n\texit 1\n"},
@@ -289,19 +289,19 @@ WEAKENED: dict[str, tuple[Files, str, Files, str]] = {
         {},
         "pytest",
         {"tests/unit/conftest.py": "raise SystemExit(0)\n"},
-        "what tests/unit/conftest.py leaves out is new: `raise SystemExit(0)`",
+        "what tests/unit/conftest.py does for all tests is new: `raise SystemExit(0)`",
     ),
     "what a hook of pytest does": (
         {"conftest.py": "def pytest_collection_modifyitems(items):\n    print(items)\n"},
         "pytest",
         {"conftest.py": "def pytest_collection_modifyitems(items):\n    items.clear()\n"},
-        "what conftest.py leaves out was changed:\n-    print(items)\n+    items.clear()",
+        "what conftest.py does for all tests was changed:\n-    print(items)\n+    items.clear()",
     ),
     "a fixture that skips all tests": (
         {},
         "pytest",
         {"conftest.py": "@pytest.fixture(autouse=True)\ndef _skip():\n    pytest.skip('later')\n"},
-        "what conftest.py leaves out is new: `@pytest.fixture(autouse=True) def _skip(): pytest.skip('later')`",
+        "what conftest.py does for all tests is new: `@pytest.fixture(autouse=True) def _skip(): pytest.skip('later')`",
     ),
     "a program that no installer writes": (
         {},
@@ -434,6 +434,38 @@ ORDINARY: dict[str, tuple[Files, str, Files]] = {
         "pytest",
         {"ruff.toml": "line-length = 80\n"},
     ),
+    "sources in rules and recipes of make, and what no target of the check uses": (
+        {
+            "Makefile": "test: calc\n\t./calc test\ncalc: main.o util.o\n\tgcc -o calc main.o util.o\nmain.o: main.c util.h\n"
+        },
+        "make test",
+        {
+            "Makefile": "test: calc\n\t./calc test\ncalc: main.o util.o parse.o\n\tgcc -o calc main.o util.o parse.o\n"
+            "main.o: main.c util.h parse.h\nparse.o: parse.c\n\tgcc -c parse.c\n"
+            "%.pdf: %.md\n\tpandoc $<\ndefine HELP\n  make test: runs it\nendef\nifdef DEBUG\nCFLAGS = -g\nendif\n"
+        },
+    ),
+    "comments in configuration": (
+        {
+            "jest.config.js": "module.exports = {a: 'https://x'}\n",
+            "tsconfig.json": '{"strict": true, "include": ["a/*"]}',
+        },
+        "jest && tsc",
+        {
+            "jest.config.js": "/** @type {import('jest').Config} */\nmodule.exports = {a: 'https://x'} // more\n",
+            "tsconfig.json": '{"include": ["a/*"], /* why */\n  // and\n  "strict": true,}',
+        },
+    ),
+    "functions and fixtures that tests of pytest call": (
+        {"conftest.py": CONFTEST},
+        "pytest",
+        {
+            "conftest.py": f"{CONFTEST}\nclass Runner:\n    def exit(self): self.exit()\n"
+            "def run(main):\n    try:\n        main()\n    except SystemExit:\n        pass\n"
+            "@fixture\ndef numbers():\n    return pytest.importorskip('numpy')\n"
+            "def pytest_report_header():\n    return 'exit()'\n"
+        },
+    ),
     "an installed program": (
         {},
         ".venv/bin/pytest",
@@ -548,7 +580,7 @@ def test_configuration_that_the_agent_lets_git_ignore_is_a_change_too(project: P
     with (project / ".git/info/exclude").open("a") as exclude:
         exclude.write("conftest.py\n")
     write(project, {"tests/unit/conftest.py": "collect_ignore = ['test_a.py']\n"})
-    change = "what tests/unit/conftest.py leaves out is new: `collect_ignore = ['test_a.py']`"
+    change = "what tests/unit/conftest.py does for all tests is new: `collect_ignore = ['test_a.py']`"
     assert describe_changes(recorded, definition(project, "pytest")) == [change]
 
 
@@ -610,6 +642,22 @@ def test_variables_that_tools_obey_define_a_check_too(project: Path) -> None:
         "the command": "make test",
         **{f"the variable {name}": value for name, value in variables.items()},
     }
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [
+        ("cargo test --all-features", "cargo"),
+        ("./mvnw -B verify", "mvnw"),
+        ("npx --no-install tsc --noEmit", "tsc"),
+        ("cargo test || true", "cargo test || true"),
+        ("node build.js", "node build.js"),
+    ],
+)
+def test_the_arguments_of_a_checking_tool_are_no_part_of_its_check(
+    command: str, program: str, project: Path
+) -> None:
+    assert definition(project, command) == {"the command": program}
 
 
 def test_a_command_that_takes_the_place_of_another_one_is_a_change() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.cli import turngate
 from tests.support.gates import could_not_run
+from tests.support.git_projects import make_repository
 from turngate.core.answers.report_types import Exited
 from turngate.core.events.events import StopEvent
 from turngate.gates.check_output import Counted, count_tests, describe_fewer, describe_missing_count
@@ -103,6 +104,19 @@ def test_the_user_reads_that_fewer_tests_have_passed_than_in_an_earlier_session(
     (project / "fail").unlink()
     assert stop("two", "2 passed in 0.1s\n") == {"systemMessage": f'gate "tests": {fewer}'}
     assert stop("two", "2 passed in 0.2s\n") == {}
+
+
+def test_the_number_at_the_start_of_a_session_counts_although_a_later_one_is_lower(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_repository(project, {"other": ""})
+    stop = gate_of_printed_results(project, monkeypatch)
+    fewer = {"systemMessage": 'gate "tests": 1 test passed, and 3 at the last pass'}
+    assert stop("one", "3 passed in 0.1s\n") == {}
+    start = {"session_id": "two", "hook_event_name": "SessionStart", "cwd": str(project)}
+    assert turngate("gate", "tests", stdin=json.dumps(start))[0] == 0
+    assert stop("nested", "1 passed in 0.1s\n") == fewer
+    assert stop("two", "1 passed in 0.2s\n") == fewer
 
 
 def test_a_test_that_fails_is_not_reported_as_one_that_is_gone(

@@ -121,6 +121,25 @@ CASES = [
         "mock.assert_called()",
         [f"4: {REMOVED}mock.assert_called_once_with(2)"],
     ),
+    (
+        "b.py",
+        "    assert a() == 1",
+        "    try:\n        assert a() == 1\n    except AssertionError as error:\n        print(error)",
+        [f"2: {REMOVED}assert a() == 1"],
+    ),
+    (
+        "b.py",
+        "    assert a() == 1",
+        "    try:\n        assert a() == 1\n    except AssertionError as error:\n        pytest.fail(str(error))",
+        [],
+    ),
+    ("b.py", "def test_a", "@pytest.mark.skipif('os.name == \"nt\"')\ndef test_a", []),
+    (
+        "b.py",
+        "def test_a",
+        "@pytest.mark.skipif('True')\ndef test_a",
+        [f"1: {OFF}@pytest.mark.skipif('True')"],
+    ),
     ("b.py", "assert a() == 1", 'assert (a() == 1, "one")', [f"2: {REMOVED}assert a() == 1"]),
     (
         "b.py",
@@ -229,6 +248,43 @@ def test_a_change_of_tests_takes_away(path: str, old: str, new: str, found: list
     assert old in source
     changed = source.replace(old, new, 1)
     assert [str(each) for each in find_weakened([make_patch(path, source, changed)])] == [
+        f"{path}:{each}" for each in found
+    ]
+
+
+WORKFLOW = """\
+steps:
+  - run: pytest
+  - uses: codecov
+"""
+LEFT_OUT = "tests are left out: "
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "found"),
+    [
+        ("Makefile", "", "clean:\n\trm -rf build || true\n", []),
+        ("Makefile", "", "\ttar --exclude=.git -cf a.tar .\n", []),
+        ("Makefile", "", "\tpytest || true\n", [f"1: {LEFT_OUT}pytest || true"]),
+        ("Makefile", "", "\tcargo test --exclude=shop\n", [f"1: {LEFT_OUT}cargo test --exclude=shop"]),
+        (
+            ".github/workflows/ci.yml",
+            WORKFLOW,
+            WORKFLOW + "    continue-on-error: true\n",
+            [],
+        ),
+        (
+            ".github/workflows/ci.yml",
+            WORKFLOW,
+            WORKFLOW.replace("pytest\n", "pytest\n    continue-on-error: true\n"),
+            [f"3: {LEFT_OUT}continue-on-error: true"],
+        ),
+    ],
+)
+def test_a_command_or_step_that_may_fail_leaves_tests_out_only_if_it_runs_them(
+    path: str, old: str, new: str, found: list[str]
+) -> None:
+    assert [str(each) for each in find_weakened([make_patch(path, old, new)])] == [
         f"{path}:{each}" for each in found
     ]
 

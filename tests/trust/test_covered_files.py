@@ -101,6 +101,7 @@ def test_the_names_of_what_was_installed_count_and_not_its_content(project: Path
         ("check.sh", "npm run build; npm run deploy\n", []),
         ("check.sh", "# not lib.sh\n  // nor helper\ntrue\n", []),
         ("check.sh", "sh lib.sh\n", ["lib.sh"]),
+        ("check.sh", "#!/bin/sh\necho usage: build deploy\n", []),
         ("check.sh", "for x in checks.d; do . $x; done\n", ["checks.d/1"]),
         ("check.sh", 'for x in "$dir"/*; do . "$x"; done\n', ["all"]),
         ("check.py", "import helper\n", ["helper.py", "selectors.py", "json/__init__.py", "other.js"]),

@@ -69,6 +69,10 @@ _NEVER = (
     rf"(?:(?:.*/)?(?:test_.*|tests?)|.*[._-](?:test|spec)|(?:.*/)?(?:src|lib|dist|build|out|data|tests?)/.*)\.(?:{_CODE}|json)"
 )
 _SOURCE = rf"\.(?:{_CODE}|(?:ba)?sh)$"
+_COMPILED = r"\.(?:[ch]|cc|cpp|cxx|hh|hpp|hxx|o|obj|[sS])$"  # in a rule of make, what is compiled
+_COMMENT_OR_STRING = (
+    r"""("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|`(?:\\.|[^`\\])*`?)|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)"""
+)
 
 
 async def find_definition(
@@ -163,13 +167,14 @@ def _without_installed(name: str, text: str) -> str:
 def _kind(command: str) -> tuple[str, str]:
     """Return a command without what depends on how its tool is installed, and its arguments if they are not part of it."""
     found = re.match(
-        r"(?:\w+=\S* |(?:uv|poetry|pdm|pipenv) run |python3? -m )*(?:\S*/)?(\S+)((?s:.*))", command
+        r"(?:\w+=\S* |(?:uv|poetry|pdm|pipenv) run |npx (?:-\S+ )*|python3? -m )*(?:\S*/)?(\S+)((?s:.*))",
+        command,
     )
     program, rest = (found[1], found[2]) if found else (command, "")
     if program in toolchains.PACKAGE_MANAGERS:
         return f"npm{rest.replace(' run ', ' ')}", ""
-    tool = toolchains.BY_NAME.get(program)
-    return (program, rest) if tool and (tool.python or program == "unittest") else (program + rest, "")
+    is_tool = program in {*_CHECKERS, "unittest"} and not re.search(r"[;&|]", rest)
+    return (program, rest) if is_tool else (program + rest, "")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -258,17 +263,26 @@ def _all_parts(name: str, text: str) -> tuple[_Part, ...]:
 
 def _read_make(file: str, text: str) -> Iterator[_Part]:
     """Yield each line with those that are indented below it, for each name before `:` or `=`. Lists of files are what is checked."""
-    blocks: list[list[str]] = [[""]]
+    blocks, is_defined = [[""]], False
     for line in text.replace("\\\n", " ").split("\n"):
-        if line.strip() and not line.startswith("#"):
-            blocks += [] if line[0] in "\t " else [[]]
+        is_defined = is_defined and not line.startswith("endef")
+        if line.strip() and not re.match(r"#|\s*(?:ifn?(?:def|eq)|else|endif|endef)\b", line):
+            blocks += [] if line[0] in "\t " or is_defined else [[]]
             blocks[-1].append(re.sub(r"\s#.*", "", line).strip() if line[0] != "\t" else line.strip())
+            is_defined = is_defined or line.startswith("define ")
     for head, *below in blocks:
         left, sign, right = (*re.split(r"([:=])", head, maxsplit=1), "", "")[:3]
+        if defined := re.match(r"define\s+(\S+)", head):
+            left, sign = defined[1], "="
         names = [name for name in left.rstrip(" ?+!").split() if name != ".PHONY"]
-        value = "\n".join(filter(None, (right.lstrip(":= "), *below)))
+        names = [name for name in names if not re.search(_COMPILED, name)]
+        value = re.sub(
+            r"[ \t]*[^\s;&|]+",
+            lambda word: "" if re.search(_COMPILED, word[0]) else word[0],
+            "\n".join(filter(None, (right.lstrip(":= "), *below))),
+        )
         is_variable = sign == "=" or right.startswith((":=", "="))
-        if not sign or toolchains.MAKE_SETTINGS.intersection(names) or "%" in left:
+        if not sign or toolchains.MAKE_SETTINGS.intersection(names) or re.search(r"%(?!\S*\.\w)", left):
             yield f"what {file} sets for it", None, "\n".join((head, *below)).strip()
         elif not (is_variable and value and all(splitext(word)[1] for word in value.split())):
             for name in names:
@@ -302,15 +316,20 @@ def _read_conftest(file: str, text: str) -> Iterator[_Part]:
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         statements = [*map(ast.unparse, ast.parse(text).body)]
     for each in statements:
-        is_chosen = each.startswith("@pytest.fixture") and "autouse" not in each  # by the tests that name it
-        if re.search(toolchains.LEAVES_TESTS_OUT, each) and not is_chosen:
-            yield f"what {file} leaves out", None, each
+        # A fixture that tests name, a helper; but not a hook, nor an object with hooks.
+        is_called = re.match(r"(?:@.*\n)*(?:async )?(?:def|class) ", each) and not re.search(
+            r"\bdef pytest_(?!report_header\b)|autouse", each
+        )
+        if re.search(toolchains.LEAVES_TESTS_OUT, each) and not is_called:
+            yield f"what {file} does for all tests", None, each
 
 
 def _read_whole(file: str, text: str) -> Iterator[_Part]:
     """Yield the values of a file, or its lines without comments and credentials; of a virtual environment, only scripts of a shell."""
     if "\0" not in text and (not re.match(r"\.?venv/", file) or re.match(r"#!.*sh\n(?!'{3}exec')", text)):
         left_out = re.compile(r"\s*(?:#(?!!)|//|$)|\S*_(?:auth\w*|password)\s*=", re.IGNORECASE)
+        if re.search(r"\.(?:json\w?|[cm]?[jt]s)$", file):
+            text = re.sub(_COMMENT_OR_STRING, r"\1", text)
         lines = [line.strip() for line in text.split("\n") if not left_out.match(line)]
         yield file, None, _parse(file, text) or "\n".join(lines)
 

@@ -29,12 +29,20 @@ _NO_TROUBLE = _pattern(
     r"\b(?:0|no|zero|none|without(?: any)?|nothing)\s+(?:\w+\s+){0,2}?(?:fail\w*|errors?|warnings?|issues?|problems?|regressions?|missing|left)\b",
     r"\b(?:was|were|been|had|that|which) (?:\w+ )?fail(?:ing|s)?\b",
 )
+_SUBJECTS = {
+    "tests": r"tests?|test suite|suite|specs|pytest|jest|vitest|rspec",
+    "lint": r"lint(?:er|ing)?|ruff(?: check)?|eslint|flake8|clippy|rubocop|biome",
+    "types": r"types|type[ -]?check(?:s|ing|er)?|mypy|pyright|tsc|typescript",
+    "build": r"build|compilation|compiles|builds",
+}
 _CHECKED = r"(?:run|ran|running|execut\w+|tested|testing|test (?:it|this|them)|verif\w+|check(?:ed|ing)?|confirm\w*|tried|try|buil[dt]|compil\w+)"
 _IS_OPEN = _pattern(
     rf"(?:\b(?:not|never|cannot|unable to|without|yet to|no way to|impossible to)|n['’]t)\b[^.,;:]{{0,40}}?\b{_CHECKED}\b",
     r"\b(?:untested|unverified|unchecked|incomplete|unfinished|WIP|partial(?:ly)?|work in progress)\b",
     r"\b(?:still|yet|currently|now) (?:\w+ )?(?:fail\w*|missing|broken|open|red|to do)\b|\bfail(?:s|ing)\b|\b(?:do|does)(?: not|n['’]t) pass\b",
     r"(?:\bnot|n['’]t)(?: \w+)? (?:done|finish\w*|complete\w*|implement\w*|work(?:ing)?|there yet)\b",
+    rf"\b(?:{'|'.join(_SUBJECTS.values())})\b[^.;]{{0,20}}?\b(?:(?:has|have|reports?|shows?|prints?) (?:[\w-]+ ){{0,3}}?(?:errors?|warnings?|problems?|issues?)|(?:is|are|stays?) (?:still )?red)\b",
+    r"\bunrelated to (?:this|these|my|our|the) (?:changes?|work|edits?|task)\b",
     r"\b(?:remains?|left) (?:to (?:do|be)|open|undone)\b|\bI (?:have )?stopped\b",
     # German, French, Spanish, Portuguese, Russian, Chinese, Japanese
     r"\bnicht (?:\w+ )?(?:ausgeführt|ausführen|getestet|testen|geprüft|laufen)|\bungetestet|\bpas (?:\w+ )?(?:exécut|test|lanc|vérifi)|\bnon testé",
@@ -106,12 +114,6 @@ _PASSES = (
     r"(?:(?:pass(?:es|ed)?|succeeds?|succeeded|works)(?= *(?:$|[,.;:!)|✅✔✓]|and\b|now\b|again\b|with\b|without\b|on my|cleanly|successfully|as expected))|passing|green|clean"
     r"(?! and)|successful|[✅✔✓]|(\d+)/\d+\b|(?:has|have|reports?|finds?|with|without|:) *(?:\d+ pass\w*|(?:any |no |0 )(?:\w+ )?(?:errors?|issues?|problems?|warnings?)))"
 )
-_SUBJECTS = {
-    "tests": r"tests?|test suite|suite|specs|pytest|jest|vitest|rspec",
-    "lint": r"lint(?:er|ing)?|ruff(?: check)?|eslint|flake8|clippy|rubocop|biome",
-    "types": r"types|type[ -]?check(?:s|ing|er)?|mypy|pyright|tsc|typescript",
-    "build": r"build|compilation|compiles|builds",
-}
 _CLAIMS: Mapping[str, re.Pattern[str]] = {
     kind: _pattern(
         rf"\b(?:{names})\b[ :|]{{0,3}}(?:[\w'’-]{{1,20}}[ ,:|]{{1,3}}){{0,4}}?{_PASSES}",

@@ -123,7 +123,8 @@ def read_output(stdout: str, stderr: str, project: str = "") -> Output:
             failures += read
     # One place that is reported twice, as by cargo for a library and its tests, is one failure.
     unique = dict.fromkeys(failures[:MAX_FAILURES])
-    return Output(tuple(lines), left_out, tuple(unique), _find_incomplete(lines), frozenset(taken))
+    more = f"more than {MAX_FAILURES:,} failures" if len(failures) > MAX_FAILURES else None
+    return Output(tuple(lines), left_out, tuple(unique), _find_incomplete(lines) or more, frozenset(taken))
 
 
 def _logs_below_results(lines: list[str]) -> list[str]:

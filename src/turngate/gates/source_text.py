@@ -215,6 +215,8 @@ def _python_skips(tree: ast.Module) -> Iterator[int]:
             case ast.Call(func=function, args=[condition, *_]) if last_name(function) in _CONDITIONAL_MARKS:
                 guarded.add(function)  # a node is before those that it holds
                 value = condition.value if isinstance(condition, ast.Constant) else None
+                if isinstance(value, str) and ast.unparse(function).endswith(("mark.skipif", "mark.xfail")):
+                    value = True if value in ("True", "1") else None  # a condition in a string
                 if value is not None and bool(value) is (last_name(function) != "skipUnless"):
                     yield node.lineno
             case ast.Call(func=ast.Attribute(attr="skipTest") | ast.Name(id="SkipTest")):

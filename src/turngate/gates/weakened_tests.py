@@ -89,6 +89,11 @@ _DESELECTS = re.compile(
     r"--deselect|--ignore(?:-glob)?[= ]|-k\s*[\\\"']*not\b|\bcollect_ignore|PathIgnorePatterns|--testPathIgnore|\|\|\s*true\b|continue-on-error:\s*true|if:\s*false"
     r"|\bexclude\b.*\b(?:test|spec)|--(?:exclude|skip|test-skip-pattern)[= ]"
 )
+# In a command, or a step of a workflow, which may have nothing to do with tests.
+_SWALLOWS_ALL = re.compile(r"\|\|\s*true\b|continue-on-error:\s*true|if:\s*false|--(?:exclude|skip)[= ]")
+_NAMES_CHECK = re.compile(
+    r"(?i)(?:\b|_)(?:tests?|specs?|check|lint|(?:py|j|vi)test|jest|mocha|tox|nox|ctest|bats|prove)(?:\b|_)"
+)
 _RUNS_CHECK = re.compile(
     r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|ava|tap|uvu|playwright|rspec|phpunit|pest|ctest|bats|prove)\b"
     r"|\b(?:npm|yarn|pnpm|bun|deno|node|make|cargo|go|just|mix|dotnet|swift)\b.*\b(?:test|check|lint)"
@@ -232,12 +237,29 @@ def _defined(patches: Iterable[FilePatch], side: str) -> set[str]:
 def _find_deselected(patches: Iterable[FilePatch]) -> Iterator[Finding]:
     for patch in patches:
         old = Counter(match[0] for line in patch.removed() for match in _DESELECTS.finditer(line.text))
-        for line in patch.added():
-            if Counter(match[0] for match in _DESELECTS.finditer(line.text)) - old:
+        now = [line for line in patch.lines if line.kind != "removed"]
+        for place, line in enumerate(now):
+            found = (
+                Counter(match[0] for match in _DESELECTS.finditer(line.text))
+                if line.kind == "added"
+                else Counter()
+            )
+            if _SWALLOWS_ALL.search(line.text) and not _NAMES_CHECK.search(_step(now, place)):
+                continue
+            if found - old:
                 yield Finding(patch.path, line.number, f"tests are left out: {line.text.strip()}")
         checks = [line for line in patch.removed() if _RUNS_CHECK.search(line.text)]
         if len(checks) > sum(bool(_RUNS_CHECK.search(line.text)) for line in patch.added()):
             yield Finding(patch.path, checks[0].number, f"a check was removed: {checks[0].text.strip()}")
+
+
+def _step(lines: Sequence[Line], place: int) -> str:
+    """Return the item of a list in YAML to which a line belongs, or only the line."""
+    starts = [number for number, line in enumerate(lines) if re.match(r"\s*- ", line.text)]
+    first = max((number for number in starts if number <= place), default=place)
+    end = min((number for number in starts if number > place), default=len(lines))
+    is_item = re.match(r"\s+(?:continue-on-error|if):", lines[place].text)
+    return "\n".join(line.text for line in lines[first:end]) if is_item else lines[place].text
 
 
 # Reading tests

@@ -49,7 +49,7 @@ _OWN_FOLDER = r"__file__|__dirname|import\.meta|argv\[0\]"
 # What loads a file whose name may have no suffix, up to the end of the command.
 _LOADS = (
     r"(?m)import\s*\([^)]*|(?:\b(?:import|from|require|source|fork|Worker|run_module|python3?|node|exec)\b"
-    r"|(?<![.\w-])(?:ba|z)?sh\s|(?:^|[;&|])[ \t]*\.\s)[^\n;|&]*"
+    r"|(?<![.\w-])(?:ba|z)?sh[ \t]|(?:^|[;&|])[ \t]*\.\s)[^\n;|&]*"
 )
 
 _WORD, _PATH = r"(?<![\w-]){}(?![\w-])", r"(?<![\w-]){0}/|/{0}(?![\w-])"

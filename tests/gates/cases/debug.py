@@ -50,6 +50,8 @@ CASES = [
                     "src/c.py": "print(1, file=sys.stderr)\n",
                     "tests/test_a.py": "print(1)\n",
                     "main.go": "fmt.Println(1)\n",
+                    "build.rs": 'println!("cargo:rerun-if-changed=a");\n',
+                    "src/Main.java": "System.out.println(1);\n",
                 }
             )
         ),

@@ -76,6 +76,18 @@ CASES = (
         ends(edit().feedback("Run and verify tests pass before stopping: 12 passed")),
         NOTHING,
     ),
+    GateCase(
+        "a check whose program is not there has not failed",
+        WORDS,
+        ends(edit().runs("mypy .", "/bin/bash: line 1: mypy: command not found", code=127).runs("pytest -q")),
+        {},
+    ),
+    GateCase(
+        "a check whose program is not there has checked nothing",
+        WORDS,
+        ends(edit().runs("pytest -q", "/bin/bash: line 1: pytest: command not found", code=127)),
+        unbacked("`pytest -q` did not run: its program was not found."),
+    ),
     GateCase("the command failed", WORDS, ends(edit().runs("pytest -q", "1 failed", code=1)), FAILED),
     GateCase(
         "another check has succeeded since",

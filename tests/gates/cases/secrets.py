@@ -27,7 +27,7 @@ CASES = [
                 {
                     "a.py": f"x = 1\nkey = '{AWS}'\n",
                     ".env": f"TOKEN={GITHUB}\n",
-                    "docs/x.md": f"\n{KEY}\nabc\n",
+                    "docs/x.md": f"\n{KEY}\nProc-Type: 4\n\n{'aB1+' * 16}\n",
                 }
             ),
             commit,
@@ -57,6 +57,27 @@ CASES = [
         WITH_SUBMODULE,
     ),
     GateCase(
+        "passed: the line before a private key, without one",
+        WORDS,
+        steps(
+            files(
+                {
+                    "pem.py": f"if text.startswith('{KEY}'):\n    return read(text)\n",
+                    ".env": f'KEY="{KEY}\\n<your key>"\n',
+                }
+            )
+        ),
+        {},
+        START,
+    ),
+    GateCase(
+        "failed: a private key on one line",
+        WORDS,
+        steps(files({"key.json": f'"{KEY}\\n{"aB1+" * 16}"\n'})),
+        found("key.json:1: a private key"),
+        START,
+    ),
+    GateCase(
         "passed: examples",
         WORDS,
         steps(files({"a.py": "x = 1\nkey = 'AKIA" + "IOSFODNN7EXAMPLE'\ntoken = 'ghp_" + "x" * 36 + "'\n"})),
@@ -66,7 +87,7 @@ CASES = [
     GateCase(
         "passed: allowed, by its name",
         (*WORDS, "--allow", "private key", "--files", "!.env"),
-        steps(files({"test.pem": f"{KEY}\n", ".env": f"{AWS}\n"})),
+        steps(files({"test.pem": f"{KEY}\n{'aB1+' * 16}\n", ".env": f"{AWS}\n"})),
         {},
         START,
     ),

@@ -358,7 +358,7 @@ test ! -s "$folder/later" || xargs -0 stat --printf '%W %n\\0' -- < "$folder/lat
     printf '%s\\n' "${line#* }"
 done | lines >> "$kept/new"
 mkdir "$kept/upper"
-locked=$(lines < "$folder/changes" |
+locked=$(lines < "$folder/changes" | sed -n '/^:000000 /{n;d;};/^:/{n;p;}' |
     grep -E '(^|/)([A-Za-z-]*\\.lockb?|(package|pnpm)-lock\\.(json|yaml)|npm-shrinkwrap\\.json|go\\.sum|requirements[^/]*\\.txt)$' | head -n 1)
 printf '%s\\n' "$kept" "$top" "$prefix" "$locked"
 """

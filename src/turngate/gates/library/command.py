@@ -42,6 +42,8 @@ NOT_COMPARABLE = (
 _ASKS_GIT = r"(?<![\w.-])(?:git|gh|commitlint|lint-staged|gitlint|lefthook|husky|overcommit|pre-commit|prek|nx|turbo)(?![\w.:/-])"
 # Tools that say that they have ended before the rest.
 _ENDED = r"stopping after \d+ failures|(?i:\bbail(?:ed|ing)? out)|(?m:^(?:g?make(?:\[\d+\])?: \*\*\* \[|error: test failed, to rerun pass ))"
+NEW_ERROR = "Its output has an error without a name that it did not have at the session's start:"
+NO_FAILURE = "If this is not a failure of the check, stop again: the user then reads it."
 MAX_ERROR_CHARS = 200
 RELATED_SHARE = 1 / 3  # of the time that is left, for the tests of a change
 ONLY_RELATED = "These are tests that the change concerns. The others were not run."
@@ -184,8 +186,14 @@ async def _without_known_failures(
         steps = "\n".join((_text(command), *definition.values()))
         unchecked = output.incomplete or _why_unchecked(output.lines, steps, is_test=check == "tests")
         note = f"; {unchecked}, so the rest was not checked" if unchecked else ""
-        new = [line for key, line in output.unnamed_errors.items() if key not in known.errors]
-        note += f'; new in its output: "{one_line(new[0], MAX_ERROR_CHARS)}"' if new else ""
+        if new := [line for key, line in output.unnamed_errors.items() if key not in known.errors]:
+            first = one_line(new[0], MAX_ERROR_CHARS)
+            if context.state.data.get("errors") != new:
+                context.state.data["errors"] = new
+                return Block(
+                    f"exit code {report.code}\n{NEW_ERROR}\n{first}\n\n{_describe_left_out(output.names)}\n\n{NO_FAILURE}"
+                )
+            note += f'; new in its output: "{first}"'
         return Allow(f"it fails only as it did at the session's start{note}")
     if any(name.startswith(WHOLE_OUTPUT) for name in (*(output.names - names), *names)):
         return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
@@ -228,13 +236,17 @@ def _describe_new(context: GateContext, report: Exited, known: Counter[str]) -> 
     from turngate.gates.failures import describe_failures, read_output  # noqa: PLC0415 # lazy: for failures only
 
     output = read_output(report.stdout, report.stderr, context.project)
-    left_out = (output.names & known).total()
+    left_out = output.names & known
     shown = describe_failures(output, output.without(known) if known else None, _limit(context))
-    one = "1 failure that was there at the session's start is left out."
-    many = f"{left_out} failures that were there at the session's start are left out."
     return "\n\n".join(
-        [f"exit code {report.code}\n{shown}", *([one if left_out == 1 else many] if left_out else [])]
+        [f"exit code {report.code}\n{shown}", *([_describe_left_out(left_out)] if left_out else [])]
     )
+
+
+def _describe_left_out(known: Counter[str]) -> str:
+    if known.total() == 1:
+        return "1 failure that was there at the session's start is left out."
+    return f"{known.total()} failures that were there at the session's start are left out."
 
 
 async def _check_related(context: GateContext, command: CommandHook) -> Block | None:

@@ -22,7 +22,7 @@ _PRINT = {
 _PRINTS = {language: re.compile(pattern) for language, pattern in _PRINT.items()}
 # Their output is what they are for.
 PRINTING_FILES = tuple(
-    "scripts script bin tools tool cli cmd examples example docs bench benchmarks demo notebooks __main__.py main.{go,rs,c} *cli*.* "
+    "scripts script bin tools tool cli cmd examples example docs bench benchmarks demo notebooks __main__.py build.rs {main,Main,Program}.* *cli*.* "
     "manage.py setup.py noxfile.py tasks.py commands *.config.* gulpfile.* *.{sh,rb,pl}".split()
 )
 _PROGRAM = re.compile(

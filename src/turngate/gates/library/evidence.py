@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from turngate.aio.threads import run_in_thread
+from turngate.core.answers.missing_programs import MISSING
 from turngate.core.answers.report_types import Exited
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
@@ -15,6 +16,7 @@ from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.toolchains import CHECKS
 
 MAX_SHOWN_CHARS = 100
+MAX_MISSING_LINES = 3
 RUN_ONE = "Run the project's tests, or another check of what you have changed, and report what it prints. If that is not possible, say openly what was not checked."
 _PART = re.compile(r"\s(?:-k|-t|-m|--grep|-run|--filter|--testNamePattern)[\s=]|::|\S*test\S*\.\w+(?:\s|$)")
 _WANTED = {"tests": "the tests", "build": "the build", "lint": "the linter", "types": "the type checker"}
@@ -75,16 +77,27 @@ def _problem(later: Sequence[CheckRun], runs: Sequence[CheckRun], edit: Edit) ->
         run
         for run in later
         if not run.succeeded
+        and not _is_missing(run)
         and not any(each.succeeded and each.kinds & run.kinds and each.place > run.place for each in later)
     ]
     if failed:
         return f"{_show(failed[-1])} did not succeed, and has not been run successfully since."
     if later:
-        return None
+        return (
+            f"{_show(later[-1])} did not run: its program was not found."
+            if all(map(_is_missing, later))
+            else None
+        )
     path = one_line(edit.path, MAX_SHOWN_CHARS)
     if runs:
         return f"{_show(runs[-1])} was run before the last edit, of {path}."
     return f"You have edited {path}, and no command has checked it since."
+
+
+def _is_missing(run: CheckRun) -> bool:
+    """Return whether the program of a check was not found: the check has neither passed nor failed."""
+    lines = [line.strip() for line in run.output.splitlines() if line.strip()]
+    return not run.succeeded and any(re.fullmatch(MISSING, line) for line in lines[-MAX_MISSING_LINES:])
 
 
 def _contradiction(claim: Claim, runs: Sequence[CheckRun]) -> str | None:

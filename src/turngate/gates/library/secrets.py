@@ -31,6 +31,8 @@ KEYS = {
     "a DigitalOcean token": r"\bdop_v1_[0-9a-f]{64}\b",
 }
 _KEYS = re.compile("|".join(f"(?P<k{place}>{pattern})" for place, pattern in enumerate(KEYS.values())))
+_IN_BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")  # below the line that begins a private key
+MAX_HEADERS = 6  # lines between both
 _EXAMPLE = re.compile(r"EXAMPLE|(.)\1{9}|1234567890|x{6}", re.IGNORECASE)
 GITLEAKS = CommandHook(
     command="gitleaks",
@@ -56,9 +58,12 @@ async def check_secrets(context: GateContext) -> Decision:
 def find_keys(patches: Iterable[FilePatch]) -> Iterator[Finding]:
     names = tuple(KEYS)
     for patch in patches:
-        for line in patch.added():
+        lines = [*patch.added()]
+        for place, line in enumerate(lines):
             for match in _KEYS.finditer(line.text):
-                if not _EXAMPLE.search(match[0]):
+                below = "\n".join(each.text for each in lines[place + 1 : place + MAX_HEADERS])
+                has_key = match.lastgroup != "k0" or _IN_BASE64.search(f"{line.text[match.end() :]}\n{below}")
+                if has_key and not _EXAMPLE.search(match[0]):
                     yield Finding(patch.path, line.number, names[int((match.lastgroup or "k0")[1:])])
 
 
