@@ -13,10 +13,9 @@ import pytest
 
 from tests.acp.line_editor import AGENT, PROXY, Editor, editor_of, prompts_of, received, started
 from tests.support.builders import stop_hooks, write_settings
-from turngate.acp.proxy import MAX_UNREAD_BYTES, READ_BYTES, Proxy, Session
-from turngate.acp.session_transcript import SessionTranscript
+from turngate.acp.proxy import MAX_UNREAD_BYTES, Proxy, pass_on
+from turngate.acp.session import Session
 from turngate.hosts.host import HEADING
-from turngate.transcript.reader import MAX_LINE_BYTES
 
 NOT_YET = "echo not yet >&2; exit 2"
 BLOCKS = f"{HEADING}\nnot yet"
@@ -252,32 +251,39 @@ class Written(list[bytes]):
         pass
 
 
-def proxy_of(editor: Any, agent: Any, folder: Path) -> Proxy:
-    return Proxy(editor, agent, str(folder), lambda _folder: "")
+def proxy_of(editor: Any, agent: Any) -> Proxy:
+    return Proxy(editor, agent, lambda _folder: "")
+
+
+def line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
 
 
 @pytest.mark.parametrize("by_request", [False, True])
-def test_a_cancellation_before_the_agent_has_its_prompt_is_answered_without_it(
+def test_a_cancellation_before_the_agent_has_its_prompts_is_answered_without_it(
     by_request: bool, tmp_path: Path
 ) -> None:
-    async def cancel_early() -> tuple[list[bool], Written, Written]:
+    async def cancel_early() -> tuple[list[bytes], Written, Written]:
         editor, agent = Written(), Written()
-        proxy = proxy_of(editor, agent, tmp_path)
-        transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
-        session = proxy.sessions["s"] = Session("s", str(tmp_path), transcript)
+        proxy = proxy_of(editor, agent)
+        session = proxy.sessions["s"] = Session(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
         session.start = asyncio.create_task(asyncio.sleep(86395))
-        prompt = {"id": 1, "method": "session/prompt", "params": {"sessionId": "s", "prompt": []}}
-        cancellation = {"method": "session/cancel", "params": {"sessionId": "s"}}
-        by_id = {"method": "$/cancel_request", "params": {"requestId": 1}}
-        messages = (prompt, by_id if by_request else cancellation)
-        passed = [proxy.from_editor(message, b"") for message in messages]
-        await proxy.close("the agent ended")
+        prompts = [
+            {"id": number, "method": "session/prompt", "params": {"sessionId": "s", "prompt": []}}
+            for number in (1, 2)
+        ]
+        whole = [{"method": "session/cancel", "params": {"sessionId": "s"}}]
+        each = [{"method": "$/cancel_request", "params": {"requestId": number}} for number in (1, 2)]
+        messages = [*prompts, *(each if by_request else whole)]
+        passed = [proxy.from_editor(line(message)) for message in messages]
+        await asyncio.sleep(0)  # the tasks are told
+        assert not proxy.requests
         return passed, editor, agent
 
     passed, editor, agent = asyncio.run(cancel_early())
-    assert (passed, agent) == ([False, False], [])
+    assert (b"".join(passed), agent) == (b"", [])
     assert [json.loads(line) for line in editor] == [
-        {"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "cancelled"}}
+        {"jsonrpc": "2.0", "id": number, "result": {"stopReason": "cancelled"}} for number in (1, 2)
     ]
 
 
@@ -452,25 +458,21 @@ def test_gates_read_all_updates_of_a_turn(project: Path, tmp_path: Path) -> None
 # Hostile input
 
 
-def test_a_huge_line_is_passed_on_unread_and_the_next_one_is_read(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    inner, following = b'{"id": 1, "method": "inner"}', b'{"id": 2, "method": "next"}\n'
-    data = b" " * (MAX_LINE_BYTES + READ_BYTES) + inner + b"\n" + following
+def test_a_huge_line_passes_and_the_next_one_is_read() -> None:
+    huge = line({"id": 1, "method": "huge", "params": {"text": "x" * 80_000_000}})
+    following = line({"id": 2, "method": "next"})
     written = Written()
-    proxy = proxy_of(written, written, tmp_path)
+    proxy = proxy_of(written, written)
 
     async def read() -> None:
         reader = asyncio.StreamReader()
-        reader.feed_data(data)
+        reader.feed_data(huge + following)
         reader.feed_eof()
-        await proxy.pass_from_editor(reader)
+        await pass_on(reader, written, proxy.from_editor)
 
     asyncio.run(read())
-    assert b"".join(written) == data
-    assert [*proxy.requests.values()] == [json.loads(following)]
-    assert max(map(len, written)) <= MAX_LINE_BYTES + READ_BYTES
-    assert capsys.readouterr().err == "turngate acp: a line of more than 64 MB is passed on unread\n"
+    assert b"".join(written) == huge + following
+    assert [each.message for each in proxy.requests.values()] == [json.loads(huge), json.loads(following)]
 
 
 def test_a_line_of_10_mb_passes(project: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from turngate.acp.session_transcript import SessionTranscript
+from turngate.acp.session import Session
 
 
 def text(words: str) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def call(identity: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_turn_is_written_in_its_order_with_the_calls_as_they_ended(tmp_path: Path) -> None:
-    transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    transcript = Session(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
     transcript.add_prompt("do it")
     for update in (
         text("I "),
@@ -52,7 +52,7 @@ def test_a_transcript_that_cannot_be_written_is_named_and_no_gate_gets_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    transcript = SessionTranscript(str(tmp_path / "file" / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    transcript = Session(str(tmp_path / "file" / "acp.jsonl"), "s", str(tmp_path), is_new=True)
     transcript.add_prompt("do it")
     transcript.add(text("Done."))
     transcript.end_turn({})
@@ -61,7 +61,7 @@ def test_a_transcript_that_cannot_be_written_is_named_and_no_gate_gets_it(
 
 
 def test_messages_of_the_user_are_kept_until_the_first_prompt(tmp_path: Path) -> None:
-    transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    transcript = Session(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
     for prompt in ("do it", "again"):
         transcript.add({**text(f"before: {prompt}"), "sessionUpdate": "user_message_chunk"})
         transcript.add_prompt(prompt)
@@ -70,7 +70,7 @@ def test_messages_of_the_user_are_kept_until_the_first_prompt(tmp_path: Path) ->
 
 
 def test_a_plan_of_version_2_is_a_plan(tmp_path: Path) -> None:
-    transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    transcript = Session(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
     entries = [{"content": "all", "status": "pending"}]
     transcript.add({"sessionUpdate": "plan_update", "plan": {"type": "items", "entries": entries}})
     transcript.end_turn({})

@@ -6,45 +6,48 @@ from collections.abc import Collection
 
 from turngate.acp import say
 from turngate.acp.proxy import parse
-from turngate.acp.session_transcript import Json
+from turngate.acp.session import Json
 
 
 class HeadlessEditor:
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, allowed: Collection[str]
-    ) -> None:
+    """The proxy reads from `reader`, and writes here."""
+
+    def __init__(self, cwd: str, prompt: str, allowed: Collection[str]) -> None:
         """`allowed`: the kinds of tools that are permitted."""
+        self.reader = asyncio.StreamReader()
         self.answer = ""  # the last text of the agent
+        self.response: Json = {}  # to the prompt, or to a request before it that has failed
         self._is_ended = False  # the next text is another one
-        self._reader, self._writer, self._allowed = reader, writer, allowed
+        self._cwd, self._prompt, self._allowed = cwd, prompt, allowed
+        self._request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
 
-    async def prompt(self, cwd: str, text: str) -> Json:
-        """Return the response to the prompt, or to a request before it that has failed; then leave."""
-        response = await self._request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
-        if "result" in response:
-            response = await self._request("session/new", {"cwd": cwd, "mcpServers": []})
-        if "result" in response:
-            prompt = [{"type": "text", "text": text}]
-            params = {"sessionId": response["result"]["sessionId"], "prompt": prompt}
-            response = await self._request("session/prompt", params)
-        self._writer.close()
-        return response
+    def write(self, lines: bytes) -> None:
+        for message in map(parse, lines.splitlines()):
+            match message:
+                case {"method": "session/update", "params": {"update": update}}:
+                    self._update(update)
+                case {"method": method, "id": identity}:
+                    self._send({"id": identity, **self._reply(method, message.get("params", {}))})
+                case {"id": "initialize", "result": _}:
+                    self._request("session/new", {"cwd": self._cwd, "mcpServers": []})
+                case {"id": "session/new", "result": {"sessionId": session}}:
+                    prompt = [{"type": "text", "text": self._prompt}]
+                    self._request("session/prompt", {"sessionId": session, "prompt": prompt})
+                case {"id": _}:
+                    self.response = message
+                    self.reader.feed_eof()
+                case _:
+                    pass
 
-    async def _request(self, method: str, params: Json) -> Json:
-        """Return the response to a request; until then, do what the agent requests, and show verdicts."""
+    async def drain(self) -> None:
+        """There is nothing to wait for."""
+
+    def _request(self, method: str, params: Json) -> None:
         self._send({"id": method, "method": method, "params": params})
-        async for line in self._reader:
-            message = parse(line)
-            if "method" not in message:
-                return message
-            if message["method"] == "session/update":
-                self._update(message["params"]["update"])
-            elif "id" in message:
-                self._send({"id": message["id"], **self._reply(message["method"], message.get("params", {}))})
-        return {}
 
     def _send(self, message: Json) -> None:
-        self._writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        if not self.response:
+            self.reader.feed_data(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def _update(self, update: Json) -> None:
         kind = update.get("sessionUpdate")

@@ -297,7 +297,7 @@ def _result(identity: object, text: str, *, is_error: bool) -> Record:
     return {"type": "tool_result", "tool_use_id": identity, "content": text, "is_error": is_error}
 
 
-def as_mapping(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

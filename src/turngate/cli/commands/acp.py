@@ -5,13 +5,13 @@ import asyncio
 import os
 import re
 import signal
-import socket
 from collections.abc import Sequence
 from io import FileIO
 
 from turngate.acp import say
 from turngate.acp.headless import HeadlessEditor
-from turngate.acp.proxy import READ_BYTES, OwnLine, connect
+from turngate.acp.proxy import READ_BYTES, connect
+from turngate.acp.session import OwnLine
 from turngate.cli import main
 from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_INTERNAL, PROJECT_HELP, Parser
 from turngate.cli.console.signals import run_until_signal
@@ -21,8 +21,6 @@ from turngate.core.settings import Settings
 from turngate.doctor.hosts.diagnosis import diagnose_files
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
-from turngate.state.paths import state_folder
-from turngate.transcript.reader import MAX_LINE_BYTES
 
 _KINDS = "read edit delete move search execute think fetch switch_mode other all".split()
 _CODES = {
@@ -91,25 +89,18 @@ async def _run_for_editor(command: Sequence[str]) -> int:
     except ValueError:
         raise UsageError("an editor starts it, with pipes as stdin and stdout; see --prompt") from None
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
-    code = await connect(command, (reader, writer), state_folder(), *_own_line_of(command))
+    code = await connect(command, reader, writer, *_own_line_of(command))
     return main.EXIT_PROBLEMS if code == 2 else code  # 2 is a block
 
 
 async def _run_prompt(options: argparse.Namespace) -> int:
     if not options.prompt.strip():
         raise UsageError("--prompt is empty; give the agent's task")
-    ends = [await asyncio.open_connection(sock=end, limit=MAX_LINE_BYTES) for end in socket.socketpair()]
-    editor = HeadlessEditor(*ends[0], options.allow)
-    connected = connect(options.command_line, ends[1], state_folder(), *_own_line_of(options.command_line))
-    prompted = editor.prompt(project_folder(options.project), options.prompt)
-    try:
-        response, _ = await asyncio.gather(prompted, connected)
-    finally:
-        for _, writer in ends:
-            writer.close()
-    result = response.get("result") or {}
+    editor = HeadlessEditor(project_folder(options.project), options.prompt, options.allow)
+    await connect(options.command_line, editor.reader, editor, *_own_line_of(options.command_line))
+    result = editor.response.get("result") or {}
     if (reason := result.get("stopReason")) != "end_turn":
-        error = response.get("error") or {"message": f"it stopped with {reason}"}
+        error = editor.response.get("error") or {"message": f"it stopped with {reason}"}
         say(f"the agent failed: {error.get('message')}")
         return main.EXIT_FAILED
     print(editor.answer)
