@@ -268,14 +268,16 @@ def test_a_cancellation_before_the_agent_has_its_prompts_is_answered_without_it(
         proxy = proxy_of(editor, agent)
         session = proxy.sessions["s"] = Session(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
         session.start = asyncio.create_task(asyncio.sleep(86395))
-        prompts = [
+        prompts: list[dict[str, Any]] = [
             {"id": number, "method": "session/prompt", "params": {"sessionId": "s", "prompt": []}}
             for number in (1, 2)
         ]
-        whole = [{"method": "session/cancel", "params": {"sessionId": "s"}}]
-        each = [{"method": "$/cancel_request", "params": {"requestId": number}} for number in (1, 2)]
+        whole: list[dict[str, Any]] = [{"method": "session/cancel", "params": {"sessionId": "s"}}]
+        each: list[dict[str, Any]] = [
+            {"method": "$/cancel_request", "params": {"requestId": number}} for number in (1, 2)
+        ]
         messages = [*prompts, *(each if by_request else whole)]
-        passed = [proxy.from_editor(line(message)) for message in messages]
+        passed = [proxy.lines_of_editor(line(message)) for message in messages]
         await asyncio.sleep(0)  # the tasks are told
         assert not proxy.requests
         return passed, editor, agent
@@ -468,7 +470,7 @@ def test_a_huge_line_passes_and_the_next_one_is_read() -> None:
         reader = asyncio.StreamReader()
         reader.feed_data(huge + following)
         reader.feed_eof()
-        await pass_on(reader, written, proxy.from_editor)
+        await pass_on(reader, written, proxy.lines_of_editor)
 
     asyncio.run(read())
     assert b"".join(written) == huge + following

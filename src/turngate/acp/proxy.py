@@ -21,8 +21,7 @@ from turngate.transcript.host_records import as_mapping
 
 READ_BYTES = 1024 * 1024
 MAX_UNREAD_BYTES = 2 * READ_BYTES  # of lines that no stop has needed yet; the pipe waits while they are read
-EXIT_GRACE_S = 3.0  # of an agent whose stdin is closed
-TERM_GRACE_S = 2.0
+EXIT_GRACE_S = 3.0  # of an agent whose stdin is closed, and after TERM
 POLL_S = 0.05
 SHOW_AFTER_S = 0.5  # a stop that takes no longer has no card while it is checked
 # What an outcome is called on the card; every other one is named by itself.
@@ -65,8 +64,8 @@ async def connect(
         raise UsageError(f"the agent {command[0]} cannot be started: {error.strerror}") from None
     assert agent.stdin and agent.stdout  # noqa: S101, PT018 # for mypy
     proxy = Proxy(editor, agent.stdin, own_line)
-    from_editor = asyncio.create_task(pass_on(reader, agent.stdin, proxy.from_editor))
-    from_agent = asyncio.create_task(pass_on(agent.stdout, editor, proxy.from_agent))
+    from_editor = asyncio.create_task(pass_on(reader, agent.stdin, proxy.lines_of_editor))
+    from_agent = asyncio.create_task(pass_on(agent.stdout, editor, proxy.lines_of_agent))
     exited = asyncio.create_task(_wait_for_exit(agent))
     try:
         await asyncio.wait({from_editor, from_agent, exited}, return_when=asyncio.FIRST_COMPLETED)
@@ -75,14 +74,17 @@ async def connect(
         await asyncio.wait({from_agent, exited}, timeout=EXIT_GRACE_S)
     finally:
         code = agent.returncode
-        proxy.fail(f"the agent {'does not answer' if code is None else f'ended with exit code {code}'}")
+        ended = "does not answer" if code is None else f"ended with exit code {code}"
+        internal_error = {"code": -32603, "message": f"the agent {ended}"}  # of JSON-RPC
+        for request in proxy.requests.values():
+            editor.write(_line({"id": request.message["id"], "error": internal_error}))
         tasks = {from_editor, from_agent, *asyncio.all_tasks()} - {exited, *others}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if not exited.done():
             members = signal_tree(agent.pid, marker, TERM)
-            await asyncio.wait({exited}, timeout=TERM_GRACE_S)
+            await asyncio.wait({exited}, timeout=EXIT_GRACE_S)
             kill_tree(agent.pid, marker, members)
             await exited
     with contextlib.suppress(ConnectionError):
@@ -134,28 +136,22 @@ class Proxy:
         self.sessions: dict[str, Session] = {}
         self.unread = bytearray()  # lines of the agent
 
-    def from_editor(self, lines: bytes) -> bytes:
-        return _passed(self._from_editor, lines)
+    def lines_of_editor(self, lines: bytes) -> bytes:
+        return _passed(self.from_editor, lines)
 
-    def from_agent(self, lines: bytes) -> bytes:
+    def lines_of_agent(self, lines: bytes) -> bytes:
         """Updates, which are most of the lines, are passed on unread, and read when a stop needs them."""
         self.unread += lines
         if len(self.unread) > MAX_UNREAD_BYTES:
             self._read_updates()
-        return _passed(self._from_agent, lines) if any(mark in lines for mark in MARKS) else lines
-
-    def fail(self, why: str) -> None:
-        """Answer what is open with an error."""
-        for request in self.requests.values():
-            error = {"code": -32603, "message": why}  # the internal error of JSON-RPC
-            self.editor.write(_line({"id": request.message["id"], "error": error}))
+        return _passed(self.from_agent, lines) if any(mark in lines for mark in MARKS) else lines
 
     def _turns(self, session: object) -> list[Request]:
         return [each for each in self.requests.values() if each.session and each.session.id == session]
 
     # What the editor sends; each returns whether the agent gets the line
 
-    def _from_editor(self, message: Json, line: bytes) -> bool:
+    def from_editor(self, message: Json, line: bytes) -> bool:
         method, params, key = message.get("method"), message.get("params", {}), json.dumps(message.get("id"))
         if method and "id" in message:
             self.requests[key] = Request(message)
@@ -207,7 +203,7 @@ class Proxy:
 
     # What the agent sends; each returns whether the editor gets the line
 
-    def _from_agent(self, message: Json, line: bytes) -> bool:
+    def from_agent(self, message: Json, line: bytes) -> bool:
         key, result = json.dumps(message.get("id")), as_mapping(message.get("result"))
         request = self.requests.get(key)
         if "method" in message:
@@ -280,14 +276,13 @@ class Proxy:
             answer = await session.ask("Stop", last_assistant_message=session.last_text, **fields)
         finally:
             timer.cancel()
-        if (
-            answer.decision == "block"
-        ):  # the id of the editor's request is free again, and a cancellation names it
+        if answer.decision == "block":
             self._show(turn, f"blocked ({turn.continuations + 1})", "failed", answer.reason)
             turn.task = None
             turn.continuations += 1  # the next stop has another card
             session.add_prompt(answer.reason, "stop_hook")
             params = {"sessionId": session.id, "prompt": [{"type": "text", "text": answer.reason}]}
+            # The id of the editor's request is free again, and a cancellation names it.
             self.agent.write(_line({**turn.message, "params": params}))
             return
         if answer.outcome or turn.is_shown:
@@ -342,10 +337,9 @@ def _passed(look: Callable[[Json, bytes], bool], lines: bytes) -> bytes:
 
 def parse(line: bytes) -> Json:
     """Return a message; an empty one for what is not an object."""
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         return as_mapping(json.loads(line))
-    except (ValueError, RecursionError):
-        return {}
+    return {}
 
 
 def _line(message: Json) -> bytes:

@@ -24,6 +24,11 @@ Exit codes:
   0   printed
   {EXIT_USAGE}
   {EXIT_ERRORS}"""
+EXIT_CODES_OF_TURN = """\
+0   the agent stopped, and no hook blocks
+  10  a hook still blocks: the limit is reached, or nothing changed (capped, stalled)
+  11  halted by a hook
+  12  the agent waits for the user"""
 FIRST_STEPS = f"""\
 First steps:
   turngate demo        watch it work, without a model and without settings

@@ -19,6 +19,14 @@ EXIT_INTERNAL_ERROR = 70  # EX_SOFTWARE
 EXIT_IO_ERROR = 74  # EX_IOERR
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_READER_GONE = 141  # 128 + SIGPIPE, as of other programs in a pipe
+EXIT_CODES = {  # by the outcome of a turn
+    "completed": EXIT_ALLOWED,
+    "capped": EXIT_BLOCKED,
+    "halted": EXIT_HALTED,
+    "waiting": EXIT_WAITING,
+    "error": EXIT_FAILED,
+    "interrupted": EXIT_INTERRUPTED,
+}
 
 
 class EndedBySignal(Exception):

@@ -13,22 +13,17 @@ from turngate.acp.headless import HeadlessEditor
 from turngate.acp.proxy import READ_BYTES, connect
 from turngate.acp.session import OwnLine
 from turngate.cli import main
-from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_INTERNAL, PROJECT_HELP, Parser
+from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_CODES_OF_TURN, EXIT_INTERNAL, PROJECT_HELP, Parser
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.project import find_project, project_folder
 from turngate.core.constants import FAMILIES
+from turngate.core.events.stream_events import OUTCOMES
 from turngate.core.settings import Settings
 from turngate.doctor.hosts.diagnosis import diagnose_files
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
 
 _KINDS = "read edit delete move search execute think fetch switch_mode other all".split()
-_CODES = {
-    "capped": main.EXIT_BLOCKED,
-    "stalled": main.EXIT_BLOCKED,
-    "halted": main.EXIT_HALTED,
-    "checkpoint": main.EXIT_WAITING,
-}
 _PACKAGE = r"node_modules/(?:@[^/]+/)?([^/]+)"  # in the path of a program from npm
 
 
@@ -41,7 +36,7 @@ hooks and gates of .turngate and .mux run as in `turngate hook`; if one blocks, 
 its next prompt.
 
 If `turngate hook` is installed in the agent program itself and will run, this command leaves the stops to it, and
-says so on stderr."""
+says so on stderr. Without --prompt, the exit code is the agent's own, but 1 instead of 2."""
     parser.epilog = f"""\
 Examples:
   turngate install zed --agent 'opencode acp'      let Zed start an agent behind this command
@@ -50,13 +45,9 @@ Examples:
                                                    one turn without an editor, for CI
 
 Exit codes:
-  0   with --prompt: the agent stopped, and no hook blocks;
-      without it: the agent's own exit code, but 1 instead of 2
-  10  with --prompt: a hook still blocks: the limit is reached, or nothing changed (capped, stalled)
-  11  with --prompt: halted by a hook
-  12  with --prompt: the agent waits for the user
-  13  with --prompt and --strict: the agent stopped, but a hook was not enforced
-  20  with --prompt: the agent failed, refused or reached a limit of its own
+  {EXIT_CODES_OF_TURN}
+  13  with --strict: the agent stopped, but a hook was not enforced
+  20  the agent failed, refused or reached a limit of its own
   64  wrong usage, or the agent cannot be started
   {EXIT_INTERNAL}
   {EXIT_ALL_SIGNALS}"""
@@ -107,7 +98,7 @@ async def _run_prompt(options: argparse.Namespace) -> int:
     outcome = ((result.get("_meta") or {}).get("turngate") or {}).get("outcome", "")
     if outcome == "not enforced" and options.strict:
         return main.EXIT_NOT_ENFORCED
-    return _CODES.get(outcome, main.EXIT_ALLOWED)
+    return main.EXIT_CODES[OUTCOMES.get(outcome, "completed")]
 
 
 def _own_line_of(command: Sequence[str]) -> tuple[str, OwnLine]:

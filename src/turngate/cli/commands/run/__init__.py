@@ -5,6 +5,7 @@ import os
 
 from turngate.cli.arguments import (
     EXIT_ALL_SIGNALS,
+    EXIT_CODES_OF_TURN,
     EXIT_INTERNAL,
     Parser,
     add_hook_options,
@@ -37,10 +38,7 @@ Examples:
   turngate run -p hello --model scripted:s.json   a model that replays a script
 
 Exit codes:
-  0   the agent stopped, and no hook blocks
-  10  a hook still blocks: the limit is reached, or nothing changed (capped, stalled)
-  11  halted by a hook
-  12  the agent waits for the user
+  {EXIT_CODES_OF_TURN}
   13  with --strict: the agent stopped, but a hook was not enforced, could not be loaded or blocks a subagent
   20  the agent or the model failed, or the turn reached its request limit
   64  wrong usage

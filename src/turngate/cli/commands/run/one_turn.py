@@ -31,15 +31,6 @@ from turngate.core.text import strip_controls
 from turngate.core.verdict.json_output import run_json, unenforced_json
 from turngate.settings.slash_commands import parse_call
 
-EXIT_CODES = {
-    "completed": main.EXIT_ALLOWED,
-    "capped": main.EXIT_BLOCKED,
-    "halted": main.EXIT_HALTED,
-    "waiting": main.EXIT_WAITING,
-    "error": main.EXIT_FAILED,
-    "interrupted": main.EXIT_INTERRUPTED,
-}
-
 
 def run_print(open_session: OpenSession, prompt: str, output_format: str) -> int:
     printer = _Printer(output_format)
@@ -50,7 +41,7 @@ def run_print(open_session: OpenSession, prompt: str, output_format: str) -> int
     result = session.last_result or result  # with what SessionEnd hooks added to it
     printer.print_result(result, session)
     is_unenforced = result.outcome == "completed" and not result.success
-    code = main.EXIT_NOT_ENFORCED if is_unenforced else EXIT_CODES[result.outcome]
+    code = main.EXIT_NOT_ENFORCED if is_unenforced else main.EXIT_CODES[result.outcome]
     code = 128 + turn.signal if turn.signal else code
     if error := stdout_error():
         where = f"it is kept in {result.transcript_path}"
