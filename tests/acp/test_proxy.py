@@ -13,7 +13,7 @@ import pytest
 
 from tests.acp.line_editor import AGENT, PROXY, Editor, editor_of, prompts_of, received, started
 from tests.support.builders import stop_hooks, write_settings
-from turngate.acp.proxy import MAX_UNREAD_BYTES, Proxy, pass_on
+from turngate.acp.proxy import MAX_UNREAD_BYTES, Proxy, pass_on, passed
 from turngate.acp.session import Session
 from turngate.hosts.host import HEADING
 
@@ -277,13 +277,13 @@ def test_a_cancellation_before_the_agent_has_its_prompts_is_answered_without_it(
             {"method": "$/cancel_request", "params": {"requestId": number}} for number in (1, 2)
         ]
         messages = [*prompts, *(each if by_request else whole)]
-        passed = [proxy.lines_of_editor(line(message)) for message in messages]
+        sent = [passed(proxy.from_editor, line(message)) for message in messages]
         await asyncio.sleep(0)  # the tasks are told
         assert not proxy.requests
-        return passed, editor, agent
+        return sent, editor, agent
 
-    passed, editor, agent = asyncio.run(cancel_early())
-    assert (b"".join(passed), agent) == (b"", [])
+    sent, editor, agent = asyncio.run(cancel_early())
+    assert (b"".join(sent), agent) == (b"", [])
     assert [json.loads(line) for line in editor] == [
         {"jsonrpc": "2.0", "id": number, "result": {"stopReason": "cancelled"}} for number in (1, 2)
     ]
@@ -470,7 +470,7 @@ def test_a_huge_line_passes_and_the_next_one_is_read() -> None:
         reader = asyncio.StreamReader()
         reader.feed_data(huge + following)
         reader.feed_eof()
-        await pass_on(reader, written, proxy.lines_of_editor)
+        await pass_on(reader, written, lambda lines: passed(proxy.from_editor, lines))
 
     asyncio.run(read())
     assert b"".join(written) == huge + following

@@ -76,3 +76,34 @@ def test_a_plan_of_version_2_is_a_plan(tmp_path: Path) -> None:
     transcript.end_turn({})
     records = [json.loads(line) for line in Path(transcript.path).read_text().splitlines()]
     assert [each["input"]["todos"] for each in records[-1]["message"]["content"]] == [entries]
+
+
+def test_whole_messages_of_version_2_replace_their_chunks(tmp_path: Path) -> None:
+    session = Session(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    parts = [{"type": "text", "text": words} for words in ("All ", "of it.")]
+    run = call("1", kind="execute", title="ls", content=[{"type": "content", "content": parts[0]}])
+    for update in (
+        {"sessionUpdate": "user_message", "messageId": "u", "content": [parts[1]]},
+        {**text("A part"), "messageId": "m"},
+        {"sessionUpdate": "agent_message", "messageId": "m", "content": parts},
+        run,
+        {
+            "sessionUpdate": "tool_call_content_chunk",
+            "toolCallId": "1",
+            "content": {"type": "content", "content": parts[1]},
+        },
+        call("1", status="completed"),
+        {"sessionUpdate": "agent_message", "messageId": "n", "content": parts},
+        {**text(" Done."), "messageId": "n"},
+    ):
+        session.add(update)
+    session.end_turn({})
+    records = map(json.loads, Path(session.path).read_text().splitlines())
+    contents = [record["message"]["content"] for record in records if "message" in record]
+    assert contents[0] == "of it."
+    assert [
+        block.get("text", block.get("input", block.get("content")))
+        for content in contents[1:]
+        for block in content
+    ] == ["All of it.", {"command": "ls"}, "All \nof it.", "All of it. Done."]
+    assert session.last_text == "All of it. Done."

@@ -66,10 +66,9 @@ class HeadlessEditor:
             return {"error": {"code": -32601, "message": f"{method} is not supported here"}}
         call = params.get("toolCall", {})
         kind = call.get("kind") or "other"
-        is_allowed = bool({kind, "all"} & {*self._allowed})
-        if not is_allowed:
+        wanted = "allow_once" if {kind, "all"} & {*self._allowed} else "reject_once"
+        if wanted == "reject_once":
             say(f"not permitted: {call.get('title', 'a tool')}; `--allow {kind}` permits it")
-        wanted = "allow_once" if is_allowed else "reject_once"
         options = [each["optionId"] for each in params["options"] if each.get("kind") == wanted]
         chosen = {"outcome": "selected", "optionId": options[0]} if options else {"outcome": "cancelled"}
         return {"result": {"outcome": chosen}}

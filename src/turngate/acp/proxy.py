@@ -64,7 +64,9 @@ async def connect(
         raise UsageError(f"the agent {command[0]} cannot be started: {error.strerror}") from None
     assert agent.stdin and agent.stdout  # noqa: S101, PT018 # for mypy
     proxy = Proxy(editor, agent.stdin, own_line)
-    from_editor = asyncio.create_task(pass_on(reader, agent.stdin, proxy.lines_of_editor))
+    from_editor = asyncio.create_task(
+        pass_on(reader, agent.stdin, lambda lines: passed(proxy.from_editor, lines))
+    )
     from_agent = asyncio.create_task(pass_on(agent.stdout, editor, proxy.lines_of_agent))
     exited = asyncio.create_task(_wait_for_exit(agent))
     try:
@@ -116,6 +118,7 @@ async def pass_on(reader: StreamReader, writer: Writer, look: Callable[[bytes], 
 class Request:
     """A request of the editor, until its answer. A prompt in a session that is known is a turn of it."""
 
+    key: str  # its id as JSON: 1 and true and 1.0 are three ids
     message: Json
     session: Session | None = None
     prompt: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -132,19 +135,16 @@ class Proxy:
     def __init__(self, editor: Writer, agent: Writer, own_line: OwnLine) -> None:
         self.editor, self.agent, self.own_line = editor, agent, own_line
         self.idle, self.new_card = VERSIONS[1]
-        self.requests: dict[str, Request] = {}  # by their id as JSON: 1 and true and 1.0 are three ids
+        self.requests: dict[str, Request] = {}
         self.sessions: dict[str, Session] = {}
         self.unread = bytearray()  # lines of the agent
-
-    def lines_of_editor(self, lines: bytes) -> bytes:
-        return _passed(self.from_editor, lines)
 
     def lines_of_agent(self, lines: bytes) -> bytes:
         """Updates, which are most of the lines, are passed on unread, and read when a stop needs them."""
         self.unread += lines
         if len(self.unread) > MAX_UNREAD_BYTES:
             self._read_updates()
-        return _passed(self.from_agent, lines) if any(mark in lines for mark in MARKS) else lines
+        return passed(self.from_agent, lines) if any(mark in lines for mark in MARKS) else lines
 
     def _turns(self, session: object) -> list[Request]:
         return [each for each in self.requests.values() if each.session and each.session.id == session]
@@ -154,7 +154,7 @@ class Proxy:
     def from_editor(self, message: Json, line: bytes) -> bool:
         method, params, key = message.get("method"), message.get("params", {}), json.dumps(message.get("id"))
         if method and "id" in message:
-            self.requests[key] = Request(message)
+            self.requests[key] = Request(key, message)
         session = self.sessions.get(params.get("sessionId"))
         match method:
             case "session/load" | "session/resume":
@@ -212,7 +212,7 @@ class Proxy:
             if not (self.idle and turns and "stopReason" in update and self.idle.items() <= update.items()):
                 return True
             for earlier in turns[:-1]:  # prompts that became a part of this turn
-                self._forget(earlier)
+                del self.requests[earlier.key]
             return self._ended(turns[-1], message, update, line)
         if request and request.session:
             if not self.idle or ("error" in message and not request.is_accepted):
@@ -222,7 +222,7 @@ class Proxy:
                 self._end(request)
             return not is_ours
         if request:
-            self._forget(request)
+            del self.requests[key]
             match request.message["method"], result:
                 case "session/new" | "session/fork", {"sessionId": identity}:
                     self._open(request.message, identity)
@@ -253,13 +253,13 @@ class Proxy:
             turn.end, turn.outcome = message, outcome
             turn.task = asyncio.create_task(self._ask(turn, session, line))
             return False
-        self._forget(turn)
+        self.requests.pop(turn.key, None)
         return True
 
     def _read_updates(self) -> None:
         """Give the sessions what the agent has told since the last time."""
         lines, self.unread = self.unread, bytearray()
-        _passed(self._read_update, bytes(lines))
+        passed(self._read_update, bytes(lines))
 
     def _read_update(self, message: Json, _line: bytes) -> bool:
         if message.get("method") == "session/update" and message["params"]["sessionId"] in self.sessions:
@@ -297,13 +297,10 @@ class Proxy:
         self._end(turn, line)
 
     def _end(self, turn: Request, line: bytes = b"") -> None:
-        self._forget(turn)
+        self.requests.pop(turn.key, None)
         if turn.task:
             turn.task.cancel()
         self.editor.write(line or _line(turn.end))
-
-    def _forget(self, request: Request) -> None:
-        self.requests.pop(json.dumps(request.message["id"]), None)
 
     def _show(self, turn: Request, title: str, status: str, *texts: str) -> None:
         """Show the card of a stop, or change it if it is in progress."""
@@ -322,17 +319,17 @@ class Proxy:
         self.editor.write(_line({"method": "session/update", "params": params}))
 
 
-def _passed(look: Callable[[Json, bytes], bool], lines: bytes) -> bytes:
+def passed(look: Callable[[Json, bytes], bool], lines: bytes) -> bytes:
     """Return the lines for which `look` says that they are passed on. Anything may be in them."""
-    passed = []
+    kept = []
     for line in io.BytesIO(lines):
         try:
             if look(parse(line), line):
-                passed.append(line)
+                kept.append(line)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             say(f"a message was passed on unread: {type(error).__name__}: {error!s:.200}")
-            passed.append(line)
-    return b"".join(passed)
+            kept.append(line)
+    return b"".join(kept)
 
 
 def parse(line: bytes) -> Json:

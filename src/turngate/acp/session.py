@@ -91,6 +91,7 @@ class Session:
             item["content"].append(update["content"])
         else:
             item |= {key: each for key, each in update.items() if each not in (None, {}, [])}
+            item["content"] = [*as_list(item["content"])]
 
     def add_prompt(self, text: str, origin: messages.Origin = "user") -> None:
         self._write(messages.UserMessage(text, origin))
@@ -100,11 +101,11 @@ class Session:
         total = as_mapping(outcome.get("usage")).get("totalTokens")
         if not self._context and type(total) is int:  # it does not report each request
             self._tokens = total
-        tokens, self._tokens = self._tokens, 0
-        self._write(*([messages.Reply((), usage=messages.Usage(input_tokens=tokens))] if tokens else []))
+        usage, self._tokens = messages.Usage(input_tokens=self._tokens), 0
+        self._write(messages.Reply((), usage=usage) if usage.total else None)
 
-    def _write(self, *further: messages.Message) -> None:
-        """Write what is kept, and then further messages."""
+    def _write(self, last: messages.Message | None) -> None:
+        """Write what is kept, and then another message."""
         items, self._items = self._items, []
         for item in items:
             if item["name"][0] != "plan":
@@ -113,7 +114,8 @@ class Session:
             return
         try:
             with contextlib.closing(Transcript(self.path, self.id, self.cwd)) as transcript:
-                for message in (*(each for item in items for each in _messages(item)), *further):
+                written = [each for item in items for each in _messages(item)]
+                for message in (*written, *([last] if last else [])):
                     transcript.write_message(message)
         except (OSError, UsageError, ValueError, TypeError, RecursionError) as error:
             say(f"the transcript of session {self.id} cannot be written: {error}")
@@ -145,7 +147,7 @@ def _messages(item: Json) -> Iterator[messages.Message]:
 
 def _texts(item: Json) -> Iterator[str]:
     """Yield the texts of a message, or of the content of a tool call, which is one level deeper."""
-    for part in map(as_mapping, as_list(item["content"])):
+    for part in map(as_mapping, item["content"]):
         if text := as_mapping(part.get("content", part)).get("text"):
             yield str(text)
 

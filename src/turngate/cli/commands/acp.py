@@ -24,7 +24,8 @@ from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
 
 _KINDS = "read edit delete move search execute think fetch switch_mode other all".split()
-_PACKAGE = r"node_modules/(?:@[^/]+/)?([^/]+)"  # in the path of a program from npm
+# The name of a program, without a version, and that of the npm package in its path.
+_PROGRAM = r"node_modules/(?:@[^/]+/)?([^/]+)|([^/@]+)(?:@[^/]*)?$"
 
 
 def declare(parser: Parser) -> None:
@@ -55,10 +56,8 @@ Exit codes:
     add("command_line", nargs="+", metavar="CMD", help="the agent and its arguments, after --")
     add("--prompt", metavar="TEXT", help="run one turn without an editor, and print the last answer")
     add("--project", metavar="DIR", help=f"with --prompt: {PROJECT_HELP}")
-    kinds = (
-        f"with --prompt: permit this kind of tool when the agent asks: {', '.join(_KINDS)}; may be repeated"
-    )
-    add("--allow", action="append", default=[], choices=_KINDS, metavar="KIND", help=kinds)
+    permit = f"with --prompt: permit tools of a kind: {', '.join(_KINDS)}; may be repeated"
+    add("--allow", action="append", default=[], choices=_KINDS, metavar="KIND", help=permit)
     add("--strict", action="store_true", help="with --prompt: exit with 13 if a hook was not enforced")
 
 
@@ -103,8 +102,7 @@ async def _run_prompt(options: argparse.Namespace) -> int:
 
 def _own_line_of(command: Sequence[str]) -> tuple[str, OwnLine]:
     """Return the host whose hooks an agent runs, or "", and what says for a folder why its own line holds."""
-    names = {os.path.basename(word).partition("@")[0] for word in command}
-    names |= {name for word in command for name in re.findall(_PACKAGE, word)}
+    names = {name for word in command for found in re.findall(_PROGRAM, word) for name in found}
     host = next((host for host in HOSTS.values() if names & {*host.acp_programs}), None)
 
     def own_line(folder: str) -> str:
