@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from turngate.acp.session import Session
+from turngate.acp.session import MAX_ITEMS, Session
 
 
 def text(words: str) -> dict[str, Any]:
@@ -107,3 +107,18 @@ def test_whole_messages_of_version_2_replace_their_chunks(tmp_path: Path) -> Non
         for block in content
     ] == ["All of it.", {"command": "ls"}, "All \nof it.", "All of it. Done."]
     assert session.last_text == "All of it. Done."
+
+
+def test_a_long_turn_is_written_in_parts_and_in_its_order(tmp_path: Path) -> None:
+    session = Session(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+    commands = [f"echo {number}" for number in range(2 * MAX_ITEMS)]
+    for number, command in enumerate(commands):
+        session.add(call(str(number), kind="execute", title=command, status="in_progress"))
+        session.add(call(str(number), status="completed"))
+    assert Path(session.path).exists()
+    session.add(text("Done."))
+    session.end_turn({})
+    records = [json.loads(line) for line in Path(session.path).read_text().splitlines()]
+    assert [record["script"] for record in records if record["type"] == "tool_call"] == commands
+    results = [record for record in records if "tool_result" in json.dumps(record)]
+    assert (len(results), session.last_text) == (len(commands), "Done.")

@@ -27,13 +27,14 @@ OwnLine = Callable[[str], str]  # why the agent's own hook line holds in a folde
 HOOK = (sys.executable, "-P", "-m", "turngate", "hook", "--host", "acp")
 # The updates that are kept: what they are about. A chunk adds to its content, all others replace what they name.
 _KINDS = re.compile("(agent_message|user_message|tool_call|plan)(?:_update|(?:_content)?_chunk)?")
+MAX_ITEMS = 100  # a long turn is written in parts, or the loop would stand still at its end
 _ENDED = ("completed", "failed")
 _CHANGES = ("edit", "delete", "move")
 _EXIT_CODES = ("exit_code", "exitCode", "exit")  # where agents are known to report it
 
 
 class Session:
-    """What the agent tells is written when a turn ends; `path` is empty if not all of it could be."""
+    """What the agent tells is written when a turn ends, or before; `path` is empty if not all of it could be."""
 
     start: Task[None]  # its gates are recorded: a prompt waits for it
     is_asked = True  # False: the agent's own hook line holds
@@ -86,6 +87,8 @@ class Session:
         name = (found[1], update.get("toolCallId", update.get("messageId")))
         item = next((each for each in reversed(self._items) if each["name"] == name), None)
         if item is None or (kind.endswith("message_chunk") and item is not self._items[-1]):
+            if len(self._items) >= MAX_ITEMS and not any(map(_is_open, self._items)):
+                self._write()
             self._items.append(item := {"name": name, "content": []})
         if kind.endswith("_chunk"):
             item["content"].append(update["content"])
@@ -104,7 +107,7 @@ class Session:
         usage, self._tokens = messages.Usage(input_tokens=self._tokens), 0
         self._write(messages.Reply((), usage=usage) if usage.total else None)
 
-    def _write(self, last: messages.Message | None) -> None:
+    def _write(self, last: messages.Message | None = None) -> None:
         """Write what is kept, and then another message."""
         items, self._items = self._items, []
         for item in items:
@@ -122,6 +125,10 @@ class Session:
             self.path = ""  # no gate may rely on a part of it
 
 
+def _is_open(item: Json) -> bool:
+    return item["name"][0] == "tool_call" and item.get("status") not in _ENDED
+
+
 def _messages(item: Json) -> Iterator[messages.Message]:
     kind, identity = item["name"]
     match kind:
@@ -136,7 +143,7 @@ def _messages(item: Json) -> Iterator[messages.Message]:
         case _:
             uses = (messages.ToolUse(str(identity), *use) for use in _tool_uses(item))
             yield messages.Reply(tuple(uses))
-            if item.get("status") in _ENDED:
+            if not _is_open(item):
                 output = as_mapping(item.get("rawOutput"))
                 text = "\n".join(_texts(item)) or str(output.get("output", item.get("rawOutput", "")))
                 codes = {**as_mapping(output.get("metadata")), **output}
