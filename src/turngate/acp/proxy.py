@@ -177,10 +177,10 @@ class Proxy:
             if earlier.task and earlier.outcome:
                 self._show(earlier, "not asked, because of another prompt", "completed")
                 self._end(earlier)
+        turn.session, turn.end = session, {"id": turn.message["id"], "result": turn.outcome}
         texts = (str(each["text"]) for each in turn.message["params"]["prompt"] if "text" in each)
         self._read_updates()
         session.add_prompt("\n".join(texts))
-        turn.session, turn.end = session, {"id": turn.message["id"], "result": turn.outcome}
         if not session.start.done():
             turn.task = asyncio.create_task(self._send_after(session.start, turn, line))
         return turn.task is None
