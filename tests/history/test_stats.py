@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from turngate.history.journals import JournalFile, Record, journal_folders, read_journal
-from turngate.history.sessions import RecordedStop, read_stops
-from turngate.history.stats import NUMBERS, Row, count_days, merge_days
+from turngate.history.journals import JournalFile, Record, block_id, journal_folders, read_journal
+from turngate.history.stats import NUMBERS, PLOTTED, Row, count_days, merge_days
+from turngate.history.stops import RecordedStop, read_stops
 from turngate.state.journal import MAX_JOURNAL_BYTES
 
-WEEK = time.strftime("%G-W%V", time.localtime(0))
+WEEK, DAY = (time.strftime(form, time.localtime(0)) for form in ("%G-W%V", "%Y-%m-%d"))
 TESTS = {"type": "gate", "gate": "tests", "id": "tests"}
 
 
@@ -22,7 +22,15 @@ def run(outcome: str, when: float = 0, hook: dict[str, Any] | None = None, **mor
 
 
 def verdict(*blocked_by: str, **more: Any) -> Record:
-    return {"kind": "verdict", "event": "Stop", "time": 0, "blocked_by": list(blocked_by), **more}
+    kind = "continue" if blocked_by else "stop"
+    return {
+        "kind": "verdict",
+        "event": "Stop",
+        "time": 0,
+        "verdict": kind,
+        "blocked_by": list(blocked_by),
+        **more,
+    }
 
 
 def end(ended_by: str) -> Record:
@@ -33,45 +41,42 @@ def gate(**counts: Any) -> Row:
     """Return the row of the gate `tests`; what is not given is 0."""
     seconds = {"median_seconds": 1.0, "p95_seconds": 1.0} if counts.get("runs") else {}
     nothing = {"median_seconds": None, "p95_seconds": None, "cost_usd": None}
-    no_weeks = {WEEK: {"runs": 0, "blocked": 0}}
-    return {"gate": "tests", **dict.fromkeys(NUMBERS, 0), **nothing, "weeks": no_weeks, **seconds, **counts}
-
-
-def week(runs: int, blocked: int = 0) -> dict[str, dict[str, int]]:
-    return {WEEK: {"runs": runs, "blocked": blocked}}
+    row = {"gate": "tests", **dict.fromkeys(NUMBERS, 0), **nothing, **seconds, **counts}
+    plotted = {name: row[name] for name in PLOTTED}
+    return {**row, "weeks": {WEEK: plotted}, "days": {DAY: plotted}}
 
 
 def count(*sessions: list[Record], damaged: int = 0) -> Row:
-    return merge_days([count_days(session) for session in sessions], damaged)
+    return merge_days([count_days(read_stops(session)) for session in sessions], damaged)
 
 
 @pytest.mark.parametrize(
     ("records", "expected"),
     [
-        ([run("allow"), verdict()], gate(runs=1, passed=1, weeks=week(1))),
-        ([run("block"), verdict("tests")], gate(runs=1, blocked=1, weeks=week(1, 1))),
-        ([run("would_block"), verdict()], gate(runs=1, would_block=1, weeks=week(1))),
+        ([run("allow"), verdict()], gate(runs=1, passed=1)),
+        ([run("block"), verdict("tests")], gate(runs=1, blocked=1)),
+        ([run("would_block"), verdict()], gate(runs=1, would_block=1)),
         (
             [run("allow", notice='gate "todos": the agent keeps this: later'), verdict()],
-            gate(runs=1, passed=1, kept=1, weeks=week(1)),
+            gate(runs=1, passed=1, kept=1),
         ),
-        ([run("failed"), run("timeout"), verdict()], gate(runs=2, not_enforced=2, weeks=week(2))),
+        ([run("failed"), run("timeout"), verdict()], gate(runs=2, not_enforced=2)),
         ([verdict(unenforced=[{"hook": "tests", "outcome": "skipped"}])], gate(not_enforced=1)),
         (
             [run("block"), verdict("tests"), end("capped")],
-            gate(runs=1, blocked=1, overridden=1, weeks=week(1, 1)),
+            gate(runs=1, blocked=1, overridden=1),
         ),
-        ([run("block"), verdict("tests"), end("interrupt")], gate(runs=1, blocked=1, weeks=week(1, 1))),
+        ([run("block"), verdict("tests"), end("interrupt")], gate(runs=1, blocked=1)),
         (
-            [run("allow", seconds=float(number)) for number in range(1, 21)],
-            gate(runs=20, passed=20, median_seconds=10.5, p95_seconds=19.0, weeks=week(20)),
+            [*(run("allow", seconds=float(number)) for number in range(1, 21)), verdict()],
+            gate(runs=20, passed=20, median_seconds=10.5, p95_seconds=19.0),
         ),
         (
             [
-                run("allow", evaluation={"input_tokens": 7, "output_tokens": 2, "cost_usd": 0.5})
-                for _ in range(2)
+                *[run("allow", evaluation={"input_tokens": 7, "output_tokens": 2, "cost_usd": 0.5})] * 2,
+                verdict(),
             ],
-            gate(runs=2, passed=2, tokens=18, cost_usd=1.0, weeks=week(2)),
+            gate(runs=2, passed=2, tokens=18, cost_usd=1.0),
         ),
     ],
     ids=[
@@ -107,8 +112,8 @@ def test_hooks_of_other_events_are_not_counted() -> None:
 
 @pytest.mark.parametrize("is_wrong", [True, False])
 def test_the_last_mark_of_a_block_counts(is_wrong: bool) -> None:
-    blocks = [run("block", 1, reason="red"), run("block", 2, reason="red"), run("allow", 3)]
-    mark = {"kind": "mark", "time": 4, "block": "1", "gate": "tests", "blocked_at": 1}
+    blocks = [run("block", 1, reason="red"), run("block", 2, reason="red"), run("allow", 3), verdict("tests")]
+    mark = {"kind": "mark", "time": 4, "block": block_id(blocks[0])}
     marks = [{**mark, "wrong": wrong} for wrong in (not is_wrong, is_wrong)]
     assert count([*blocks, *marks])["gates"][0]["wrong"] == int(is_wrong)
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.journals import append_records, append_stop, hook_record, verdict_record
 from turngate.history.journals import Record, block_id
-from turngate.history.sessions import History, RecordedRun, RecordedStop, read_stops
+from turngate.history.sessions import History
+from turngate.history.stops import RecordedRun, RecordedStop, read_stops
 from turngate.state.process_stat import read_stat, this_process
 
 SUBAGENT = {"agent_id": "a-1", "agent_type": "explore"}
@@ -81,7 +82,9 @@ FIRST = RecordedStop(1, "blocked", (blocked_run(BLOCK),), answer="Done.", prompt
                 verdict_record(when=1),
             ],
             [
-                RecordedStop(1, "blocked", FIRST.runs, "a-1", "explore", "Done.", "red"),
+                RecordedStop(
+                    1, "blocked", FIRST.runs, "a-1", "explore", "Done.", "red", event="SubagentStop"
+                ),
                 RecordedStop(1, "allowed", (PASSED,)),
             ],
         ),

@@ -5,8 +5,8 @@ import os
 import shutil
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -25,9 +25,9 @@ from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.conversation import known_records
 from turngate.gates.recorded_trees import NoTree, check_out
 from turngate.gates.run_commands import ProjectUnreachable
-from turngate.gates.run_gate import make_context, run_gate
-from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops
-from turngate.history.past_stops import PastDecision, PastSession, PastStop, read_past_session
+from turngate.history.journals import journal_folders, read_journal
+from turngate.history.past_stops import Decisions, PastDecision, PastSession, PastStop, read_past_session
+from turngate.history.stops import RecordedStop, read_stops, stops_with_files
 from turngate.hosts.stop import rules_at
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
@@ -55,14 +55,14 @@ class NoFiles:
         return nullcontext()
 
 
-def _why_unknown(hook: Hook) -> str | GateCall:
-    """Return why a transcript is not enough to ask this hook, or the gate to which it is."""
+def _why_unknown(hook: Hook) -> str:
+    """Return why a transcript is not enough to ask this hook, or ""."""
     call = read_gate_hook(hook) if isinstance(hook, GateHook) else None
     if isinstance(hook, CommandHook):
         return NO_TREE
     if not isinstance(call, GateCall) or call.gate.name in WITH_EFFECTS:
         return NO_MODEL if hook.asks == "model" else NOT_READY_MADE
-    return NO_MODEL if call.gate.asks_model else NO_TREE if call.gate.is_cached else call
+    return NO_MODEL if call.gate.asks_model else NO_TREE if call.gate.is_cached else ""
 
 
 def is_local(hook: Hook) -> bool:
@@ -74,43 +74,60 @@ def is_local(hook: Hook) -> bool:
 
 
 def judge_transcript(
-    path: str, host: str, hooks: Sequence[Hook], project: str | None, since: float
+    path: str,
+    host: str,
+    hooks: Sequence[Hook],
+    project: str | None,
+    since: float,
+    against: Sequence[Hook] = (),
 ) -> PastSession:
     """Ask the hooks at each stop of a transcript, if it is of this project; None: of any."""
     past = read_past_session(path, host)
-    stops = [stop for stop in past.stops if stop.time is None or stop.time >= since]
+    stops = tuple(stop for stop in past.stops if stop.time is None or stop.time >= since)
     if not stops or (project is not None and not f"{past.folder}/".startswith(f"{project.rstrip('/')}/")):
         return replace(past, stops=())
-    with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
-        copy = shutil.copyfile(path, os.path.join(folder, "transcript.jsonl"))
-        return replace(past, stops=tuple(asyncio.run(_judge_stops(stops, copy, past.folder, hooks))))
-
-
-async def _judge_stops(
-    stops: Sequence[PastStop], copy: str, folder: str, hooks: Sequence[Hook]
-) -> list[PastStop]:
-    """Cut the copy at each stop, from the last to the first, and ask the hooks."""
-    judged = []
     known_records.set({} if stops[-1].end <= MAX_KNOWN_BYTES else None)
-    for stop in reversed(stops):
-        os.truncate(copy, stop.end)
-        event, decisions = _past_event(stop, copy, folder), []
-        for hook in hooks:
-            call = _why_unknown(hook)
-            if isinstance(call, str):
-                decisions.append(PastDecision(label(hook), "cannot say", call))
-                continue
-            place, options = (event, NoFiles(), FOLDER), call.options
-            context = make_context(call.gate, *place, options=options, env={}, environ={})
-            decisions.append(_as_past(label(hook), await run_gate(call.gate, context)))
-        judged.append(replace(stop, decisions=tuple(decisions)))
-    return judged[::-1]
+    return asyncio.run(_judge_stops(replace(past, stops=stops), hooks, against))
 
 
-def _past_event(stop: PastStop, transcript: str, folder: str) -> StopEvent:
-    return StopEvent(
-        session_id="", transcript_path=transcript, cwd=folder, last_assistant_message=stop.answer
-    )
+async def _judge_stops(past: PastSession, *asked: Sequence[Hook]) -> PastSession:
+    """Cut a copy of the transcript at each stop, from the last to the first, and ask the hooks that need nothing else."""
+    every, judged = [(hooks, [_why_unknown(hook) for hook in hooks]) for hooks in asked], list[PastStop]()
+    unknown = [tuple(map(_cannot_say, hooks, why)) for hooks, why in every]
+    rules = [[Rule("Stop", hook) for hook, each in zip(*pair, strict=True) if not each] for pair in every]
+    with _copied(past.path) as copy:
+        for stop in reversed(past.stops):
+            os.truncate(copy, stop.end)
+            runs = [await _ask_transcript(past, stop, copy, Settings(rules=tuple(each))) for each in rules]
+            decisions, against = map(_with_runs, unknown, runs)
+            judged.append(replace(stop, decisions=decisions, against=against))
+    return replace(past, stops=tuple(judged[::-1]))
+
+
+@contextmanager
+def _copied(path: str) -> Iterator[str]:
+    """Copy a transcript, to be cut at its stops."""
+    with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
+        yield shutil.copyfile(path, os.path.join(folder, "transcript.jsonl"))
+
+
+async def _ask_transcript(
+    past: PastSession, stop: PastStop, transcript: str, settings: Settings, judge: JudgeOf | None = None
+) -> tuple[HookRun, ...]:
+    """Ask about a stop of which only the transcript is known."""
+    event = StopEvent(session_id="", transcript_path=transcript, cwd=past.folder)
+    world = World(NoFiles(), FOLDER, environ={}, judge=judge, logs=False)
+    return (await ask_hooks(replace(event, last_assistant_message=stop.answer), settings, world)).runs
+
+
+def _cannot_say(hook: Hook, why: str) -> PastDecision:
+    return PastDecision(label(hook), "cannot say", why)
+
+
+def _with_runs(decisions: Decisions, runs: Iterable[HookRun]) -> Decisions:
+    """Return the decisions, with those of these runs in place of earlier ones."""
+    new = {label(run.rule.hook): _as_past(label(run.rule.hook), run.decision) for run in runs}
+    return tuple(new.get(each.gate, each) for each in decisions)
 
 
 def _as_past(name: str, decision: Decision) -> PastDecision:
@@ -144,36 +161,58 @@ class CountedModel:
 
 
 async def ask_again(
-    sessions: Sequence[PastSession], rules: Sequence[Rule], settings: Settings, judge: JudgeOf | None = None
+    sessions: Sequence[PastSession],
+    asked: Sequence[Sequence[Rule]],
+    settings: Settings,
+    judge: JudgeOf | None = None,
 ) -> list[PastSession]:
     """Ask hooks whose decisions are not known, where the files are recorded; with `judge` those that ask models, at every stop."""
-    asked = {label(rule.hook): rule for rule in rules if not isinstance(rule.hook, AgentHook)}
-    records, found = _find_records(sessions, state_folder()), []
+    recorded, found = _find_recorded(sessions, state_folder()), []
     copies = dict[str, ReplayCopy | None]()  # of projects; None: it cannot be copied
 
-    async def ask(session: PastSession, stop: PastStop, record: Record | None) -> PastStop:
-        unknown = {each.gate for each in stop.decisions if _is_open(each, judges=judge is not None)}
-        chosen = tuple(rule for name, rule in asked.items() if name in unknown)
-        runs = tuple[HookRun, ...]()
+    async def ask(past: PastSession, n: int, known: Decisions, rules: Sequence[Rule]) -> Decisions:
+        gates = {each.gate for each in known if _is_open(each, judges=judge is not None)}
+        own = [rule for rule in rules if label(rule.hook) in gates and not isinstance(rule.hook, AgentHook)]
+        then, runs = recorded.get((past.path, n)) if own else None, tuple[HookRun, ...]()
         with suppress(OSError, NoTree):
-            if chosen and record:
-                if (project := record["project"]) not in copies:
-                    copies[project] = None
-                    copy = stack.enter_context(copy_project(project))
-                    copies[project] = ReplayCopy(project, copy, settings)
-                if replay := copies[project]:
-                    runs, _ = await replay.ask(record, chosen, judge)
-            elif chosen and judge:
-                runs = await _ask_about(session, stop, replace(settings, rules=chosen), judge)
-        new = {label(run.rule.hook): _as_past(label(run.rule.hook), run.decision) for run in runs}
-        return replace(stop, decisions=tuple(new.get(each.gate, each) for each in stop.decisions))
+            if then:
+                if then.project not in copies:
+                    copies[then.project] = None
+                    copy = stack.enter_context(copy_project(then.project))
+                    copies[then.project] = ReplayCopy(then.project, copy, settings)
+                if replay := copies[then.project]:
+                    runs, _ = await replay.ask(then, own, judge)
+            elif own and judge:
+                with _copied(past.path) as copied:
+                    os.truncate(copied, past.stops[n].end)
+                    chosen = replace(settings, rules=tuple(own))
+                    runs = await _ask_transcript(past, past.stops[n], copied, chosen, judge)
+        return _with_runs(known, runs)
 
     with ExitStack() as stack:
-        for place, session in enumerate(sessions):
-            stops = [
-                await ask(session, stop, records.get((place, n))) for n, stop in enumerate(session.stops)
-            ]
-            found.append(replace(session, stops=tuple(stops)))
+        for past in sessions:
+            stops = list[PastStop]()
+            for n, stop in enumerate(past.stops):
+                given = zip((stop.decisions, stop.against), asked, strict=True)
+                decisions, against = [await ask(past, n, known, rules) for known, rules in given]
+                stops.append(replace(stop, decisions=decisions, against=against))
+            found.append(replace(past, stops=tuple(stops)))
+    return found
+
+
+def _find_recorded(sessions: Iterable[PastSession], state: str) -> Mapping[tuple[str, int], RecordedStop]:
+    """Return what was recorded after a stop of a transcript and before its next one, by its path and their places."""
+    by_path = defaultdict[str, list[RecordedStop]](list)
+    for folder in journal_folders(state):
+        for stop in stops_with_files(read_stops(read_journal(folder).records)).values():
+            if stop.event == "Stop" and stop.tree:
+                by_path[os.path.realpath(stop.tree["transcript"])].append(stop)
+    found = dict[tuple[str, int], RecordedStop]()
+    for session in sessions:
+        for recorded in by_path.get(os.path.realpath(session.path), ()):
+            times = enumerate(stop.time for stop in session.stops)
+            if before := [n for n, time in times if time is not None and time <= recorded.time]:
+                found[session.path, before[-1]] = recorded
     return found
 
 
@@ -193,10 +232,10 @@ class ReplayCopy:
         self._copy, self._settings, self._relocation = copy, settings, Relocation(project, copy)
 
     async def ask(
-        self, stop: Record, rules: Sequence[Rule], judge: JudgeOf | None = None
+        self, stop: RecordedStop, rules: Sequence[Rule], judge: JudgeOf | None = None
     ) -> tuple[tuple[HookRun, ...], tuple[str, ...]]:
-        """Return the runs of the hooks, and the links that are left out. Raises NoTree. `stop`: the record of its verdict."""
-        tree, session, folder = stop["tree"], f"replay-{uuid4()}", self._copy.project
+        """Return the runs of the hooks, and the links that are left out. Raises NoTree. `stop`: one with recorded files."""
+        tree, session, folder = stop.tree or {}, f"replay-{uuid4()}", self._copy.project
         moved = dict[str, tuple[Rule, Rule]]()
         for rule in rules:  # its files must be those that were approved
             files = {self._relocation.text(name): content for name, content in rule.files.items()}
@@ -218,7 +257,7 @@ class ReplayCopy:
                 None if kind is None else Subagent(id=session, type=kind, transcript_path=path, outcome=ended)
             )
             event = StopEvent(session_id=session, transcript_path=path, cwd=folder, subagent=subagent)
-            event = replace(event, team_event=team_event(stop["event"]))
+            event = replace(event, team_event=team_event(stop.event))
             answer = self._relocation.text(tree["answer"])
             verdict = await ask_hooks(replace(event, last_assistant_message=answer), settings, world)
         return tuple(replace(run, rule=moved[label(run.rule.hook)][0]) for run in verdict.runs), left_out
@@ -237,30 +276,3 @@ class ReplayCopy:
         with open(target, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(self._relocation.text(text))
         return target
-
-
-async def _ask_about(
-    session: PastSession, stop: PastStop, settings: Settings, judge: JudgeOf
-) -> tuple[HookRun, ...]:
-    """Ask about a stop of which only the transcript is known."""
-    with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
-        copy = shutil.copyfile(session.path, os.path.join(folder, "transcript.jsonl"))
-        os.truncate(copy, stop.end)
-        world = World(NoFiles(), FOLDER, environ={}, judge=judge, logs=False)
-        return (await ask_hooks(_past_event(stop, copy, session.folder), settings, world)).runs
-
-
-def _find_records(sessions: Iterable[PastSession], state: str) -> Mapping[tuple[int, int], Record]:
-    """Return what was recorded after a stop of a transcript and before its next one, by their places."""
-    by_path = defaultdict[str, list[Record]](list)
-    for folder in journal_folders(state):
-        for record in recorded_stops(read_journal(folder).records).values():
-            if record["event"] == "Stop":
-                by_path[os.path.realpath(record["tree"]["transcript"])].append(record)
-    found = dict[tuple[int, int], Record]()
-    for place, session in enumerate(sessions):
-        for record in by_path.get(os.path.realpath(session.path), ()):
-            times = enumerate(stop.time for stop in session.stops)
-            if before := [n for n, time in times if time is not None and time <= record["time"]]:
-                found[place, before[-1]] = record
-    return found

@@ -1,12 +1,11 @@
-"""Reads the journals of earlier stops, and names their hooks and blocks."""
+"""Reads the journals of sessions, line by line, and names their hooks and blocks."""
 
 import contextlib
 import functools
 import hashlib
 import json
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from turngate._frozen_dataclass import frozen
@@ -18,8 +17,8 @@ from turngate.state.files import open_regular_file
 from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
 
 MAX_TIME = 1 << 33  # seconds: a later one is no time
-# The first of these keys that the record of a hook has is its name; `name` is that of a callback.
-_NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
+# The first of these keys that the record of a hook without an id has is its name; `name` is that of a callback.
+_NAME_KEYS = ("name", *(hook.body for hook in KINDS.values()), "type")
 _START = b'"kind":"start"'  # of a run, which its end repeats
 
 _decode = json.JSONDecoder().scan_once  # type: ignore[attr-defined] # two thirds of the time of json.loads
@@ -58,14 +57,10 @@ def read_journal(
     for line in _lines(folder, since):
         if not line.strip() or (_START in line and not starts):
             continue
+        text = line.decode("utf-8", "replace").strip()
         try:
-            text = line.decode("utf-8", "replace").strip()
             record, end = _decode(text, 0)
-        except (
-            ValueError,
-            StopIteration,
-            RecursionError,
-        ):  # such as the part that a killed process has written
+        except (ValueError, StopIteration, RecursionError):  # such as what a killed process has written
             record, end = None, -1
         if end != len(text) or not is_sound(record):
             damaged += 1
@@ -78,9 +73,8 @@ def _lines(folder: str, since: float) -> Iterator[bytes]:
     for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE):
         with contextlib.suppress(FileNotFoundError):
             if os.stat(path := os.path.join(folder, name)).st_mtime >= since:
-                with open(
-                    open_regular_file(path, os.O_RDONLY), "rb"
-                ) as file:  # a longer line is none of ours
+                # A line that is longer than this is none of ours.
+                with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
                     yield from iter(functools.partial(file.readline, MAX_JOURNAL_BYTES), b"")
 
 
@@ -99,10 +93,10 @@ def is_time(value: Any) -> TypeGuard[float]:
 
 def hook_name(hook: Mapping[str, Any]) -> str:
     """Return the name of a hook from its record."""
-    if hook.get("type") == "gate" and not hook.get("id"):
+    name: str = hook.get("id") or ""
+    if not name and hook.get("type") == "gate":
         return recorded_gate(hook)
-    name: str = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
-    return name
+    return name or next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
 
 
 def journal_stamp(folder: str) -> tuple[float, int]:
@@ -116,21 +110,7 @@ def journal_stamp(folder: str) -> tuple[float, int]:
     return newest, size
 
 
-def block_id(record: Record, chars: int = 8, what: str = "") -> str:
-    """Return the id by which `turngate log --wrong` names the block of this record; `what`: another id that it has."""
-    text = f"{what}{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:chars]
-
-
-def recorded_stops(records: Iterable[Record]) -> dict[int, Record]:
-    """Return the records of the verdicts at stops whose files were recorded, by the number of the stop."""
-    return {int(each["tree"]["ref"].rpartition("/")[2]): each for each in records if _has_tree(each)}
-
-
-def _has_tree(record: Record) -> bool:
-    match record.get("tree"):
-        case {"ref": str(ref), "transcript": str(), "bytes": int(), "answer": str(), "outcomes": dict()}:
-            is_named = re.fullmatch(r"refs/turngate/stops/[\w-]+/\d{1,9}", ref)
-            return bool(is_named) and isinstance(record.get("project"), str)
-        case _:
-            return False
+def block_id(record: Record) -> str:
+    """Return the id by which `turngate log --wrong` names the block of this record."""
+    text = f"{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]

@@ -35,6 +35,9 @@ class PastDecision:
     reason: str = ""
 
 
+Decisions = tuple[PastDecision, ...]
+
+
 @frozen
 class PastStop:
     """A stop of an agent in a transcript. `end`: the bytes of the transcript at that time; `reply`: what the user said next."""
@@ -43,7 +46,8 @@ class PastStop:
     answer: str
     time: float | None
     reply: str = ""
-    decisions: tuple[PastDecision, ...] = ()
+    decisions: Decisions = ()
+    against: Decisions = ()  # of the settings with which they are compared
 
 
 @frozen

@@ -9,128 +9,102 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from turngate.core.constants import AGENT_KEEPS, STOP_EVENTS
-from turngate.history.journals import Record, hook_name, is_time
-from turngate.tracing import LABELS
+from turngate.history.journals import read_journal
+from turngate.history.stops import RecordedRun, RecordedStop, read_stops
 
-OVERRIDDEN = ("capped", "stalled")  # how a turn ends although a hook blocks
-NOT_ENFORCED = tuple(outcome for outcome, label in LABELS.items() if label == "not_enforced")
 # What is counted of a gate. `kept`: passes because the agent said that the user wants it this way; `overridden`: turns that
 # ended although it blocked; `wrong`: blocks that a person marked.
 NUMBERS = tuple("runs passed blocked would_block kept not_enforced overridden wrong tokens".split())
 OF_STOPS = ("stops", "blocked", "cached", "overridden")  # cached: all had passed on the same files
+PLOTTED = ("runs", "blocked", "not_enforced")
+STOPS = ""  # in place of a gate: the stops themselves
 _QUARTER_S = 900
 
 Row = dict[str, Any]  # the numbers of a gate, or of all, as JSON
 
 
 @dataclass
-class GateCount:
-    """What one gate has done on one day."""
+class Count:
+    """What one gate has done on one day, or what happened at the stops."""
 
     numbers: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
     costs: list[float] = field(default_factory=list)
 
-    def add_run(self, record: Record) -> None:
-        outcome = record.get("outcome")
-        if outcome == "skipped":  # it was not meant to run, or the verdict names it
-            return
-        self.numbers["runs"] += 1
-        self.numbers[LABELS.get(str(outcome), "others")] += 1
-        if notice := record.get("notice"):
-            self.numbers["kept"] += AGENT_KEEPS in str(notice)
-        if isinstance(seconds := record.get("seconds"), (int, float)):
-            self.seconds.append(seconds)
-        if isinstance(spent := record.get("evaluation"), dict):
-            used = [spent.get("input_tokens"), spent.get("output_tokens")]
-            self.numbers["tokens"] += sum(number for number in used if isinstance(number, int))
-            if isinstance(cost := spent.get("cost_usd"), int | float):
-                self.costs.append(cost)
+    def add(self, run: RecordedRun, *, is_overridden: bool) -> None:
+        numbers = self.numbers
+        numbers["runs"] += 1
+        numbers[run.label] += 1
+        if run.block:
+            numbers["wrong"] += bool(run.wrong)
+            numbers["overridden"] += is_overridden
+        if run.kept or run.tokens:
+            numbers.update(kept=run.kept, tokens=run.tokens)
+        self.seconds.append(run.seconds)
+        if run.cost_usd is not None:
+            self.costs.append(run.cost_usd)
 
 
-@dataclass
-class DayCount:
-    """What the stops of one session have done on one day."""
-
-    numbers: Counter[str] = field(default_factory=Counter)
-    gates: defaultdict[str, GateCount] = field(default_factory=lambda: defaultdict(GateCount))
+Days = Mapping[str, Mapping[str, Count]]  # by the date in local time, such as 2026-11-09, and the gate
 
 
-Days = Mapping[str, DayCount]  # by the date in local time, such as 2026-11-09
+def count_journal(folder: str, since: float, project: str | None) -> tuple[Days, int]:
+    """Count the stops of one session, and the lines of its journal that could not be read."""
+    journal = read_journal(folder, since, project=project)
+    return count_days(read_stops(journal.records)), journal.damaged
 
 
-def count_days(records: Iterable[Record]) -> Days:
-    """Count the records of one session."""
-    days, marks = defaultdict[str, DayCount](DayCount), dict[str, Record]()
-    blocked_by, quarter = dict[str, list[str]](), -1.0
-    for record in records:
-        event = record.get("event", "Stop")  # the end of a turn of `turngate run` has none
-        if event not in STOP_EVENTS:
+def count_days(stops: Iterable[RecordedStop]) -> Days:
+    """Count the stops of one session."""
+    days = defaultdict[str, defaultdict[str, Count]](lambda: defaultdict(Count))
+    for stop in stops:
+        day, is_overridden = days[date_of(stop.time)], stop.result in ("overridden", "accepted")
+        if stop.result == "running":
             continue
-        if record["time"] // _QUARTER_S != quarter:
-            quarter = record["time"] // _QUARTER_S
-            day = days[_date_of(quarter)]
-        match record.get("kind"):
-            case "hook":
-                day.gates[str(hook_name(record.get("hook") or {}))].add_run(record)
-            case "verdict":
-                names = record.get("blocked_by")
-                blocked_by[event] = list(map(str, names)) if isinstance(names, list) else []
-                day.numbers["stops"] += 1
-                day.numbers["blocked"] += bool(blocked_by[event])
-                for hook, _ in skipped_gates(record):
-                    day.gates[hook].numbers["not_enforced"] += 1
-            case "turn_end" if record.get("ended_by") in OVERRIDDEN:
-                day.numbers["overridden"] += 1
-                for hook in blocked_by.get(event, ()):
-                    day.gates[hook].numbers["overridden"] += 1
-            case "cached":
-                day.numbers.update(("stops", "cached"))
-            case "mark":
-                marks[str(record.get("block"))] = record
-            case _:
-                pass
-    for mark in marks.values():
-        marked = days.get(date_of(mark["blocked_at"])) if is_time(mark.get("blocked_at")) else None
-        if marked and (gate := str(mark.get("gate"))) in marked.gates:
-            marked.gates[gate].numbers["wrong"] += bool(mark.get("wrong"))
-    return days
+        of_stops = day[STOPS].numbers
+        of_stops["stops"] += 1
+        of_stops["blocked"] += stop.result == "blocked" or is_overridden
+        of_stops["cached"] += stop.result == "cached"
+        of_stops["overridden"] += is_overridden
+        for run in stop.runs:
+            if run.outcome != "skipped":  # it was not meant to run, or is among the next
+                day[run.gate].add(run, is_overridden=is_overridden)
+        for gate, _ in stop.skipped:
+            day[gate].numbers["not_enforced"] += 1
+    return {date: dict(day) for date, day in days.items()}
 
 
 def merge_days(counts: Sequence[Days], damaged: int = 0) -> Row:
     """Add up the days of sessions; `gates` has a row for each gate, the one that blocked most first."""
-    days = [(date, day) for session in counts for date, day in session.items()]
-    dates = [date for date, day in days if day.numbers["stops"]]
-    total = Counter[str]()
-    for _, day in days:
-        total.update(day.numbers)
-    rows = [_row(gate, dated) for gate, dated in by_gate(counts).items()]
+    found = defaultdict[str, list[tuple[str, Count]]](list)
+    for date, day in sorted((each for days in counts for each in days.items()), key=lambda each: each[0]):
+        for gate, count in day.items():
+            found[gate].append((date, count))
+    of_stops = found.pop(STOPS, [])
+    total = sum((count.numbers for _, count in of_stops), Counter[str]())
     return {
-        "sessions": sum(any(day.numbers["stops"] for day in session.values()) for session in counts),
+        "sessions": sum(any(STOPS in day for day in days.values()) for days in counts),
         **{name: total[name] for name in OF_STOPS},
-        "first": min(dates, default=None),
-        "last": max(dates, default=None),
+        "first": of_stops[0][0] if of_stops else None,
+        "last": of_stops[-1][0] if of_stops else None,
         "damaged": damaged,
-        "gates": sorted(rows, key=lambda row: (-row["blocked"], -row["runs"], row["gate"])),
+        "gates": sorted(
+            (_row(gate, dated) for gate, dated in found.items()),
+            key=lambda row: (-row["blocked"], -row["runs"], row["gate"]),
+        ),
     }
 
 
-def by_gate(counts: Iterable[Days]) -> Mapping[str, list[tuple[str, GateCount]]]:
-    """Return what each gate did, with the dates."""
-    found = defaultdict[str, list[tuple[str, GateCount]]](list)
-    for session in counts:
-        for date, day in session.items():
-            for gate, count in day.gates.items():
-                found[gate].append((date, count))
-    return found
-
-
-def _row(gate: str, dated: Sequence[tuple[str, GateCount]]) -> Row:
-    numbers, weeks = Counter[str](), defaultdict[str, Counter[str]](Counter)
-    for date, count in sorted(dated, key=lambda each: each[0]):
+def _row(gate: str, dated: Sequence[tuple[str, Count]]) -> Row:
+    numbers, plots = (
+        Counter[str](),
+        {name: defaultdict[str, Counter[str]](Counter) for name in ("weeks", "days")},
+    )
+    for date, count in dated:
         numbers.update(count.numbers)
-        weeks[_week_of(date)].update({name: count.numbers[name] for name in ("runs", "blocked")})
+        plotted = {name: count.numbers[name] for name in PLOTTED}
+        plots["weeks"][_week_of(date)].update(plotted)
+        plots["days"][date].update(plotted)
     seconds = sorted(each for _, count in dated for each in count.seconds)
     costs = [each for _, count in dated for each in count.costs]
     return {
@@ -139,19 +113,8 @@ def _row(gate: str, dated: Sequence[tuple[str, GateCount]]) -> Row:
         "median_seconds": round(statistics.median(seconds), 4) if seconds else None,
         "p95_seconds": seconds[math.ceil(0.95 * len(seconds)) - 1] if seconds else None,
         "cost_usd": sum(costs) if costs else None,
-        "weeks": {name: dict(week) for name, week in weeks.items()},
+        **plots,
     }
-
-
-def skipped_gates(verdict: Record) -> list[tuple[str, str]]:
-    """Return the gates that were skipped against the intent of their author, and why; of them there is no other record."""
-    found = verdict.get("unenforced")
-    entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-    return [
-        (str(each.get("hook")), str(each.get("why") or ""))
-        for each in entries
-        if each.get("outcome") == "skipped"
-    ]
 
 
 def date_of(when: float) -> str:

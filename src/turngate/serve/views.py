@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -11,8 +11,9 @@ from urllib.parse import urlencode
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
-from turngate.history.sessions import History, RecordedStop, SessionSummary
-from turngate.history.stats import OF_STOPS, by_gate, date_of, merge_days
+from turngate.history.sessions import History, SessionSummary
+from turngate.history.stats import date_of, merge_days
+from turngate.history.stops import RecordedStop
 
 RANGES = (2, 7, 30, 0)  # days, the last of which is today; 0: all
 DEFAULT_RANGE = 30
@@ -25,7 +26,6 @@ MAX_AGENTS = 50  # of a session, and stops of each
 MAX_EXPORTED = 200  # sessions in one file
 
 _OPEN = ("overridden", "not enforced")  # ends of a session that a person should look at
-_PLOTTED = ("runs", "blocked", "not_enforced")
 
 Json = dict[str, Any]
 
@@ -52,23 +52,15 @@ class Views:
             within = {date: day for date, day in each.days.items() if date >= first}
             if within and query.get("project") in (None, "", each.project):
                 sessions.append(replace(each, days=within))
-        counts = [session.days for session in sessions]
+        stats = merge_days([each.days for each in sessions], sum(each.damaged for each in sessions))
         dates = [date_of(time.time() - back * DAY_S) for back in range(days or MAX_DATES)][::-1]
-        if not days:
-            dates = [date for date in dates if date >= min(map(min, counts), default="")] or dates[-1:]
-        stats, plots = merge_days(counts), dict[str, list[list[int]]]()
-        for gate, dated in by_gate(counts).items():
-            numbers = defaultdict[str, Counter[str]](Counter)
-            for date, count in dated:
-                numbers[date].update(count.numbers)
-            plots[gate] = [[numbers[date][key] for key in _PLOTTED] for date in dates]
-        gates = {row["gate"]: {**row, "plot": plots[row["gate"]]} for row in stats["gates"]}
+        shown = {"dates": [date for date in dates if days or date >= (stats["first"] or dates[-1])]}
         if name == "gate":
-            return {**gates[query["name"]], "dates": dates, "recent": self._runs(query["name"], sessions)}
+            gates = {row["gate"]: row for row in stats["gates"]}
+            return {**gates[query["name"]], **shown, "recent": self._runs(query["name"], sessions)}
         if name != "overview":
             raise LookupError(name)
-        of_stops = {"count": stats["sessions"], **{key: stats[key] for key in OF_STOPS}}
-        return {**of_stops, "dates": dates, "gates": [*gates.values()], **self._overview(sessions, page)}
+        return {**stats, **shown, **self._overview(sessions, page)}
 
     def _overview(self, sessions: Sequence[SessionSummary], page: int) -> Json:
         projects = Counter(each.project for each in self.history.newest_first())
@@ -77,6 +69,7 @@ class Views:
         return {
             "page": page,
             "project": self.project,
+            "count": len(sessions),
             "projects": [name for name, _ in projects.most_common(50)],
             "sessions": [_summary(each) for each in sessions[page * PAGE_ROWS :][:PAGE_ROWS]],
             "pages": -(-len(sessions) // PAGE_ROWS),
@@ -86,7 +79,6 @@ class Views:
                 {"project": each, "hooks": found} for each in recent if (found := self.pending(each))
             ],
             "unread": self.history.unread,
-            "damaged": sum(each.damaged for each in sessions),
         }
 
     def _session(self, name: str, page: int, at: float) -> Json:
@@ -139,8 +131,7 @@ def page_json(value: object) -> str:
 
 
 def _summary(session: SessionSummary) -> Json:
-    shown = {key: value for key, value in vars(session).items() if key not in ("days", "ended")}
-    return {**shown, "ended": session.ended and _outline(session.ended)}
+    return {**vars(session), "days": None, "ended": session.ended and _outline(session.ended)}
 
 
 def _agents(stops: Sequence[RecordedStop], rows: Sequence[Json]) -> Iterator[Json]:

@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 
 from tests.history.test_stats import TESTS, run, verdict
-from turngate.cli.commands.log.otlp import TurnSpans, request_body
+from turngate.cli.commands.log.otlp import request_body, turn_entries, turns_of
 from turngate.history.journals import Record
+from turngate.history.stops import read_stops
+
+Entries = tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 
-def spans(*records: Record) -> TurnSpans:
-    turns = TurnSpans()
-    for record in records:
-        turns.add({"session_id": "s", "project": "/p", **record})
-    return turns
+def entries(*records: Record) -> Entries:
+    """Return the spans and the events of the turns of a session."""
+    return turn_entries("s", turns_of(read_stops([{"project": "/p", **each} for each in records])))
 
 
 def plain(entry: dict[str, Any]) -> dict[str, Any]:
@@ -35,10 +36,10 @@ BLOCKED = run("block", 10, reason="red", exit_code=2)
 
 
 def test_a_turn_is_a_span_with_one_below_it_for_each_run() -> None:
-    turns = spans(
+    spans, _ = entries(
         BLOCKED, verdict("tests", verdict="continue"), run("allow", 20), verdict(verdict="stop", time=21)
     )
-    assert [plain(span) for span in turns.spans] == [
+    assert [plain(span) for span in spans] == [
         {
             "name": "turngate.gate tests",
             "kind": 1,
@@ -78,7 +79,7 @@ def test_a_turn_is_a_span_with_one_below_it_for_each_run() -> None:
             },
         },
     ]
-    (first, second, turn) = turns.spans
+    (first, second, turn) = spans
     assert {first["traceId"], second["traceId"]} == {turn["traceId"]}
     assert (first["parentSpanId"], second["parentSpanId"], "parentSpanId" in turn) == (
         turn["spanId"],
@@ -95,8 +96,8 @@ def test_a_turn_is_a_span_with_one_below_it_for_each_run() -> None:
     ids=["passed", "blocked", "not enforced"],
 )
 def test_a_decision_is_an_evaluation_result(record: Record, severity: int, about: dict[str, str]) -> None:
-    turns = spans(record, verdict(verdict="stop", time=11))
-    assert [plain(event) for event in turns.events] == [
+    spans, events = entries(record, verdict(verdict="stop", time=11))
+    assert [plain(event) for event in events] == [
         {
             "timeUnixNano": "10000000000",
             "eventName": "gen_ai.evaluation.result",
@@ -104,24 +105,24 @@ def test_a_decision_is_an_evaluation_result(record: Record, severity: int, about
             "attributes": {"gen_ai.evaluation.name": "tests", **about, **SHARED},
         }
     ]
-    assert turns.events[0]["spanId"] == turns.spans[0]["spanId"]
+    assert events[0]["spanId"] == spans[0]["spanId"]
 
 
 def test_a_turn_at_the_limit_ends_there_and_one_that_goes_on_is_not_sent() -> None:
     end = {"kind": "turn_end", "event": "Stop", "time": 12, "ended_by": "capped"}
-    turns = spans(
+    spans, _ = entries(
         BLOCKED,
         verdict("tests", verdict="continue"),
         end,
         run("block", 20),
         {**run("block"), "event": "PreToolUse"},
     )
-    assert [plain(span)["attributes"].get("turngate.ended_by") for span in turns.spans] == [None, "capped"]
+    assert [plain(span)["attributes"].get("turngate.ended_by") for span in spans] == [None, "capped"]
 
 
 def test_the_same_records_give_the_same_ids() -> None:
     records = (run("allow", 10, {**TESTS}), verdict(verdict="stop", time=11))
-    assert spans(*records).spans == spans(*records).spans
+    assert entries(*records) == entries(*records)
 
 
 def test_requests_name_the_service() -> None:

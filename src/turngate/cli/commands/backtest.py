@@ -1,16 +1,13 @@
 """`turngate backtest`: ask the gates about stops of the past."""
 
 import argparse
-import concurrent.futures
 import json
-import multiprocessing
 import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import repeat
-from typing import Any
 
+from turngate.aio.processes import map_in_processes
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, PROJECT_HELP, Parser, add_json_option
 from turngate.cli.commands.stats import add_since_option, since_time
 from turngate.cli.console.conversation_text import counted, format_dollars, format_table, format_time
@@ -28,7 +25,7 @@ from turngate.core.verdict.hints import GONE
 from turngate.doctor.past_stops import CountedModel, ask_again, judge_transcript
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
-from turngate.history.past_stops import OWN, PLACES, PastDecision, PastSession, PastStop, find_transcripts
+from turngate.history.past_stops import OWN, PLACES, Decisions, PastSession, PastStop, find_transcripts
 from turngate.models.known_models import known_model
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import load_extra
@@ -39,6 +36,7 @@ MAX_SHOWN_CHARS = 160
 NOT_CONFIGURED = "python"  # the source of a gate that is only named
 ANSWER_TOKENS = 200  # of a judge, as a guess
 PARALLEL_FROM = 20  # transcripts: fewer are read in this process
+Asked = tuple[Sequence[Rule], Sequence[Rule]]  # hooks, and those with which they are compared
 
 
 def declare(parser: Parser) -> None:
@@ -82,38 +80,33 @@ Exit codes:
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
     settings = with_running_gates_held(load_reviewed(project, dialect="turngate"))
-    asked = [_rules(options.gates, options.settings, settings)]
-    asked += [_rules((), options.against, settings)] if options.against else []
+    old = _rules((), options.against, settings) if options.against else []
+    asked = (_rules(options.gates, options.settings, settings), old)
     given, since = options.transcripts, since_time(options.since)
     places = os.path.expanduser("~"), state_folder(), options.host or ()
     files = [(path, "") for path in given] if given else find_transcripts(*places, since)
     wanted = None if given or options.all else os.path.realpath(project)
-    found = [_read(files, rules, wanted, 0.0 if given else since) for rules in asked]
-    asked_again = run_to_end(_ask_again(found, asked, settings, options), "; no gate is left running")
-    pairs = list(zip(*asked_again, strict=True))
+    found = _read(files, asked, wanted, 0.0 if given else since)
+    found = run_to_end(_ask_again(found, asked, settings, options), "; no gate is left running")
     if options.json:
-        print(json.dumps([_as_json(*each) for each in pairs], indent=2, default=vars))
+        print(json.dumps(found, indent=2, default=vars))
     else:
-        print("\n".join(_report(pairs, list(dict.fromkeys(label(rule.hook) for rule in asked[0])))))
+        print("\n".join(_report(found, asked)))
     return 0
 
 
 async def _ask_again(
-    found: list[list[PastSession]],
-    asked: Sequence[Sequence[Rule]],
-    settings: Settings,
-    options: argparse.Namespace,
-) -> list[list[PastSession]]:
+    found: list[PastSession], asked: Asked, settings: Settings, options: argparse.Namespace
+) -> list[PastSession]:
     """Ask the gates that need files where these are recorded, and with --judges models, if the user agrees to the price."""
+    configured = [[rule for rule in rules if rule.source != NOT_CONFIGURED] for rules in asked]
+    with show_if_slow("running gates on recorded files"):
+        found = await ask_again(found, configured, settings)
+    if not options.judges:
+        return found
     judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
     questions, tokens = Counter[str](), Counter[str]()
-    for place, rules in enumerate(asked):
-        configured = [rule for rule in rules if rule.source != NOT_CONFIGURED]
-        with show_if_slow("running gates on recorded files"):
-            found[place] = await ask_again(found[place], configured, settings)
-        if options.judges:
-            counted_model = lambda name: CountedModel(judges(name), questions, tokens)  # noqa: E731
-            await ask_again(found[place], rules, settings, counted_model)
+    await ask_again(found, asked, settings, lambda name: CountedModel(judges(name), questions, tokens))
     for model, number in questions.items():
         provider, _, name = model.partition(":")
         usage = Usage(input_tokens=tokens[model], output_tokens=ANSWER_TOKENS * number)
@@ -124,8 +117,7 @@ async def _ask_again(
     can_confirm = not options.json and (can_ask() or has_answer())
     if questions and (options.yes or (can_confirm and confirm("Ask?"))):
         with show_if_slow("asking models"):
-            for place, rules in enumerate(asked):
-                found[place] = await ask_again(found[place], rules, settings, judges)
+            found = await ask_again(found, asked, settings, judges)
     elif questions:
         print("no model was asked; --yes asks", file=sys.stderr)
     await judges.close()
@@ -151,50 +143,33 @@ def _rules(names: Sequence[str], extra: str | None, settings: Settings) -> list[
 
 
 def _read(
-    files: Sequence[tuple[str, str]], rules: Sequence[Rule], project: str | None, since: float
+    files: Sequence[tuple[str, str]], asked: Asked, project: str | None, since: float
 ) -> list[PastSession]:
     """Judge the transcripts by what they hold, several at once if there are many."""
-    hooks = [rule.hook for rule in rules]
-    paths, hosts = [path for path, _ in files], [host for _, host in files]
-    given = (paths, hosts, repeat(hooks), repeat(project), repeat(since))
-    done = list[PastSession]()
+    hooks, old = ([rule.hook for rule in rules] for rules in asked)
+    given, done = [(*file, hooks, project, since, old) for file in files], list[PastSession]()
     with show_if_slow(lambda: f"{len(done)} of {counted(len(files), 'transcript')}"):
-        if len(files) < PARALLEL_FROM:
-            done.extend(map(judge_transcript, *given))
-        else:
-            context = multiprocessing.get_context("spawn")
-            with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), context) as pool:
-                done.extend(pool.map(judge_transcript, *given, chunksize=4))
+        done.extend(map_in_processes(judge_transcript, given, is_much=len(files) >= PARALLEL_FROM))
     return [each for each in done if each.stops or each.error]
 
 
-def _as_json(session: PastSession, *others: PastSession) -> dict[str, Any]:
-    stops = [vars(stop) for stop in session.stops]
-    for other in others:
-        both = zip(stops, other.stops, strict=True)
-        stops = [{**stop, "against": before.decisions} for stop, before in both]
-    return {**vars(session), "stops": stops}
-
-
-def _report(pairs: Sequence[tuple[PastSession, ...]], names: Sequence[str]) -> Iterator[str]:
-    """Yield the lines. Each session comes alone, or with what it is compared with."""
-    errors = (f"! {strip_controls(each.path)}: {each.error}" for each, *_ in pairs if each.error)
+def _report(sessions: Sequence[PastSession], asked: Asked) -> Iterator[str]:
+    errors = (f"! {strip_controls(each.path)}: {each.error}" for each in sessions if each.error)
     yield from (paint(error, "notice") for error in errors)
+    names = list(dict.fromkeys(label(rule.hook) for rule in asked[0]))
     counts, why = Counter[tuple[str, str]](), dict[str, str]()
-    for session, *others in pairs:
-        for number, stop in enumerate(session.stops):
+    for session in sessions:
+        for stop in session.stops:
             counts.update((each.gate, each.outcome) for each in stop.decisions)
             why |= {each.gate: each.reason for each in stop.decisions if each.outcome == "cannot say"}
-            for other in others:
-                yield from _blocks(session, stop, other.stops[number].decisions, "newly blocked")
-                yield from _blocks(session, other.stops[number], stop.decisions, "no longer blocked")
-            if not others:
-                yield from _blocks(session, stop, (), "would block")
-    stops = sum(len(session.stops) for session, *_ in pairs)
+            heading = "newly blocked" if asked[1] else "would block"
+            yield from _blocks(session, stop, stop.decisions, stop.against, heading)
+            yield from _blocks(session, stop, stop.against, stop.decisions, "no longer blocked")
+    stops = sum(len(session.stops) for session in sessions)
     if not stops:
         yield "no stops were found; --all looks in all folders, --since further back, and --transcripts names files"
         return
-    conversations = counted(sum(bool(session.stops) for session, *_ in pairs), "conversation")
+    conversations = counted(sum(bool(session.stops) for session in sessions), "conversation")
     yield paint(f"{counted(stops, 'stop')} in {conversations}", "bold")
     outcomes = ("would block", "would pass", "cannot say")
     numbers = [(each.upper(), [str(counts[name, each]) for name in names]) for each in outcomes]
@@ -204,11 +179,11 @@ def _report(pairs: Sequence[tuple[PastSession, ...]], names: Sequence[str]) -> I
 
 
 def _blocks(
-    session: PastSession, stop: PastStop, others: Sequence[PastDecision], heading: str
+    session: PastSession, stop: PastStop, decisions: Decisions, others: Decisions, heading: str
 ) -> Iterator[str]:
     """Yield each block that is not among the other decisions, with the words around it."""
     blocked = {each.gate for each in others if each.outcome == "would block"}
-    for each in stop.decisions:
+    for each in decisions:
         if each.outcome != "would block" or each.gate in blocked:
             continue
         when = format_time(stop.time, "%Y-%m-%d %H:%M") if stop.time is not None else "?"

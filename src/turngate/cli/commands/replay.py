@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
@@ -21,7 +21,8 @@ from turngate.doctor.past_stops import ReplayCopy, is_local
 from turngate.doctor.proof.project_copy import copy_project
 from turngate.errors import UsageError
 from turngate.gates.recorded_trees import KEPT_DAYS, NoTree
-from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops
+from turngate.history.journals import journal_folders, read_journal
+from turngate.history.stops import RecordedStop, read_stops, stops_with_files
 from turngate.state.paths import session_folder, state_folder
 from turngate.trust.load import load_reviewed, with_running_gates_held
 
@@ -63,33 +64,26 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"there is no session {options.session} with a journal; `turngate sessions` lists them"
         )
-    stops = recorded_stops(read_journal(session_folder(state, session)).records)
+    stops = stops_with_files(read_stops(read_journal(session_folder(state, session)).records))
     if options.number is None:
         return _list(session, stops, as_json=options.json)
     stop, what = stops.get(options.number), f"stop {options.number} of session {session}"
-    if stop is None:
+    if stop is None or stop.tree is None:
         known = f"there are {', '.join(map(str, stops))}" if stops else NOT_RECORDED
         raise UsageError(f"the files of {what} were not recorded; {known}")
-    project, then = os.path.abspath(options.project or stop["project"]), stop["tree"]["outcomes"]
+    project, then = os.path.abspath(options.project or stop.project), stop.tree["outcomes"]
     try:
         runs, left_out = _replay(stop, project, options.gates)
     except (NoTree, OSError) as error:
-        why = (
-            error if isinstance(error, NoTree) else f"the project cannot be copied: {error.strerror or error}"
-        )
-        print(f"the files of {what} cannot be checked out: {why}", file=sys.stderr)
+        what = f"the files of {what} cannot be checked out"
+        print(f"{what}: {error if isinstance(error, NoTree) else error.strerror or error}", file=sys.stderr)
         return EXIT_NOT_ENFORCED
-    gates = []
-    for run in runs:
-        name, now = label(run.rule.hook), outcome(run)
-        is_same = then[name] == now if then.get(name) else None
-        answers = {"then": then.get(name), "now": now, "is_same": is_same}
-        gates.append({"gate": name, **answers, "reason": run_message(run)})
+    gates = [_compare(run, then) for run in runs]
     if options.json:
         about = {"session": session, "stop": options.number, **_about(stop), "project": project}
         print(json.dumps({**about, "gates": gates, "left_out": left_out}, indent=2))
     else:
-        print(paint(f"{what}, {format_time(stop['time'])}, in a copy of {strip_controls(project)}", "bold"))
+        print(paint(f"{what}, {format_time(stop.time)}, in a copy of {strip_controls(project)}", "bold"))
         asked = [each["gate"] for each in gates]
         others = [] if options.gates else [name for name in then if name not in asked]
         print("\n".join(_report(gates, left_out, others)))
@@ -99,11 +93,20 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_PROBLEMS if differ <= ANSWERS else EXIT_NOT_ENFORCED
 
 
-def _replay(stop: Record, project: str, names: Sequence[str]) -> tuple[tuple[HookRun, ...], tuple[str, ...]]:
+def _compare(run: HookRun, outcomes: Mapping[str, Any]) -> dict[str, Any]:
+    name, now = label(run.rule.hook), outcome(run)
+    then = outcomes.get(name)
+    answers = {"then": then, "now": now, "is_same": then == now if then else None}
+    return {"gate": name, **answers, "reason": run_message(run)}
+
+
+def _replay(
+    stop: RecordedStop, project: str, names: Sequence[str]
+) -> tuple[tuple[HookRun, ...], tuple[str, ...]]:
     """Run the gates with these names, or all that act only in the project, in a copy, which is removed in every case."""
     if not os.path.isdir(project):
         raise NoTree(f"there is no folder {project}; --project names another checkout of its repository")
-    settings, event = with_running_gates_held(load_reviewed(project, dialect="turngate")), stop["event"]
+    settings, event = with_running_gates_held(load_reviewed(project, dialect="turngate")), stop.event
     known = {label(rule.hook): rule for rule in settings.rules if rule.event == event}
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"there is no gate {unknown[0]} at {event}; there are: {', '.join(known) or 'none'}")
@@ -113,18 +116,19 @@ def _replay(stop: Record, project: str, names: Sequence[str]) -> tuple[tuple[Hoo
         return run_to_end(work, "; the copy of the project is removed")
 
 
-def _about(stop: Record) -> dict[str, Any]:
-    return {"event": stop["event"], "time": stop["time"], "ref": stop["tree"]["ref"]}
+def _about(stop: RecordedStop) -> dict[str, Any]:
+    return {"event": stop.event, "time": stop.time, "ref": (stop.tree or {})["ref"]}
 
 
-def _list(session: str, stops: dict[int, Record], *, as_json: bool) -> int:
+def _list(session: str, stops: Mapping[int, RecordedStop], *, as_json: bool) -> int:
+    then = {number: stop.tree["outcomes"] for number, stop in stops.items() if stop.tree}
     if as_json:
-        rows = [{"stop": n, **_about(stop), "then": stop["tree"]["outcomes"]} for n, stop in stops.items()]
+        rows = [{"stop": n, **_about(stop), "then": then[n]} for n, stop in stops.items()]
         print(json.dumps({"session": session, "stops": rows}, indent=2))
         return EXIT_ALLOWED
     for number, stop in stops.items():
-        gates = [f"{strip_controls(name)} {_label(then)}" for name, then in stop["tree"]["outcomes"].items()]
-        print(f"{number:>4}  {format_time(stop['time'])}  {', '.join(gates)}")
+        gates = [f"{strip_controls(name)} {_label(answer)}" for name, answer in then[number].items()]
+        print(f"{number:>4}  {format_time(stop.time)}  {', '.join(gates)}")
     if not stops:
         print(f"no stop of session {session} has its files recorded; {NOT_RECORDED}")
     return EXIT_ALLOWED

@@ -92,8 +92,7 @@ def _write_sample(state: str, now: float) -> None:
         about = {"session_id": session["session"], "project": session["project"], "host": session["host"]}
         records = [{**each, **about, "time": now + each["time"]} for each in session["records"]]
         for mark in (each for each in records if each["kind"] == "mark"):
-            block = records[mark["block"]]
-            mark |= {"block": block_id(block), "gate": block["hook"]["id"], "blocked_at": block["time"]}
+            mark["block"] = block_id(records[mark["block"]])
         title = {"type": "user", "message": {"role": "user", "content": session["title"]}}
         folder = Path(session_folder(state, session["session"]))
         make_private_dir(str(folder))

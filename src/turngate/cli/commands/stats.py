@@ -5,9 +5,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from turngate.aio.processes import map_in_processes
 from turngate.cli.arguments import EXIT_CODES_OF_OUTPUT, LISTED_PROJECT_HINT, Parser, add_json_option
 from turngate.cli.console.conversation_text import counted, format_dollars, format_table
 from turngate.cli.console.progress import show_if_slow
@@ -15,12 +16,13 @@ from turngate.cli.console.streams import paint
 from turngate.cli.project import recorded_project
 from turngate.core.text import printable, strip_controls, truncate
 from turngate.errors import UsageError
-from turngate.history.journals import journal_folders, read_journal
-from turngate.history.stats import count_days, merge_days
+from turngate.history.journals import journal_folders, journal_stamp
+from turngate.history.stats import Row, count_journal, merge_days
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import state_folder
 
 SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
+MUCH_BYTES = 20_000_000  # of journals, which are read by several processes
 MAX_GATE_CHARS = 40
 MAX_WEEKS = 12  # in the plot
 BARS = " ▁▂▃▄▅▆▇█"
@@ -57,35 +59,43 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--all and --project cannot be used together")
     since, project = since_time(options.since), None if options.all else recorded_project(options.project)
     with show_if_slow("reading the journals"), os_errors_as_usage_errors(state_folder()):
-        counts, damaged = [], 0
-        for folder in journal_folders(state_folder()):
-            journal = read_journal(folder, since, project=project)
-            counts.append(count_days(journal.records))
-            damaged += journal.damaged
-        stats = merge_days(counts, damaged)
+        folders = journal_folders(state_folder())
+        is_much = sum(journal_stamp(folder)[1] for folder in folders) > MUCH_BYTES
+        calls = [(folder, since, project) for folder in folders]
+        counts = list(map_in_processes(count_journal, calls, is_much=is_much))
+    stats = merge_days([days for days, _ in counts], sum(damaged for _, damaged in counts))
     known = {row["gate"]: row for row in stats["gates"]}
     if unknown := [name for name in options.gates if name not in known]:
         names = ", ".join(known) or "none"
         raise UsageError(f"no gate {unknown[0]} ran in this time; those that did: {names}")
-    stats["gates"] = shown = [row for row in known.values() if row["gate"] in (options.gates or known)]
+    stats["gates"] = [row for name, row in known.items() if name in (options.gates or known)]
     if options.json:
         print(json.dumps({"project": project, **stats}, indent=2))
-        return 0
-    where = "" if project is None else f" in {strip_controls(project)}"
-    stops, days = stats["stops"], f"{stats['first']} to {stats['last']}"
-    line = f"{counted(stops, 'stop')}{where} in {counted(stats['sessions'], 'session')}, {days}: {stats['blocked']} blocked"
+    else:
+        print(
+            "\n".join(
+                _lines(stats, "" if project is None else f" in {strip_controls(project)}", options.since)
+            )
+        )
+    if stats["damaged"] and not options.json:
+        print(f"! {counted(stats['damaged'], 'line')} of the journals could not be read", file=sys.stderr)
+    return 0
+
+
+def _lines(stats: Row, where: str, since: str) -> Iterator[str]:
+    if not (stops := stats["stops"]):
+        yield f"no agent has stopped{where} in the last {since}; `turngate doctor` says whether one would be checked"
+        return
+    sessions, days = counted(stats["sessions"], "session"), f"{stats['first']} to {stats['last']}"
+    line = f"{counted(stops, 'stop')}{where} in {sessions}, {days}: {stats['blocked']} blocked"
     if stats["overridden"]:
         line += f", {counted(stats['overridden'], 'turn')} ended although a gate blocked"
     if stats["cached"]:
         line += f", {100 * stats['cached'] / stops:.0f}% answered from the cache"
-    nothing = f"no agent has stopped{where} in the last {options.since}; `turngate doctor` says whether one would be checked"
-    print(paint(line, "bold") if stops else nothing)
-    if stops and shown:
-        cells = [(heading, [show(row[key]) for row in shown]) for heading, key, show in COLUMNS]
-        print("", *format_table([column for column in cells if any(column[1])]), sep="\n")
-    if damaged:
-        print(f"! {counted(damaged, 'line')} of the journals could not be read", file=sys.stderr)
-    return 0
+    yield paint(line, "bold")
+    if stats["gates"]:
+        cells = [(heading, [show(row[key]) for row in stats["gates"]]) for heading, key, show in COLUMNS]
+        yield from ("", *format_table([column for column in cells if any(column[1])]))
 
 
 def add_since_option(parser: Parser) -> None:

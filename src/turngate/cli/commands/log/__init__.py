@@ -14,15 +14,13 @@ from turngate.agent.session_store import list_sessions
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, LISTED_PROJECT_HINT, Parser
 from turngate.cli.commands.log.blocks import list_blocks, mark_block
 from turngate.cli.commands.log.format import JsonLines, TextLines
-from turngate.cli.commands.log.otlp import OtlpLines
+from turngate.cli.commands.log.otlp import send_turns
 from turngate.cli.commands.sessions import find_subagent
-from turngate.cli.console.conversation_text import counted
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import stdout_error
 from turngate.cli.project import project_folder, recorded_project
 from turngate.cli.recorded_sessions import find_session
 from turngate.cli.review import check_person
-from turngate.core.text import describe_url
 from turngate.errors import UsageError
 from turngate.history.journals import journal_stamp
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
@@ -83,7 +81,7 @@ Exit codes:
     add("--why", metavar="TEXT", help="with --wrong or --right: the reason, for your own records")
 
 
-Lines = JsonLines | TextLines | OtlpLines
+Lines = JsonLines | TextLines
 FOLLOW_INTERVAL_S = 0.2
 SEARCH_EVERY = 5  # intervals, for other sessions
 MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
@@ -109,15 +107,15 @@ def run(options: argparse.Namespace) -> int:
             "(`turngate check` reports what is configured)",
             file=sys.stderr,
         )
-    lines: Lines = OtlpLines(options.otlp) if options.otlp is not None else TextLines(verbose=options.verbose)
-    lines = JsonLines() if options.json else lines
+    if options.otlp is not None:
+        others = options.follow and given is None
+        return send_turns(options.otlp, folder, project, follow=options.follow, others=others)
+    lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
     if options.follow:
         return _follow(folder, project, lines, only=given is not None)
     with contextlib.closing(JournalTail(folder)) as tail:
         is_any = _print_new(tail, project, lines, running=True)
-        if isinstance(lines, OtlpLines):
-            print(f"{counted(lines.sent, 'span')} sent to {describe_url(lines.url)}")
-        elif not is_any and not options.json:
+        if not is_any and not options.json:
             where = f"session {os.path.basename(folder)}{f' in {project}' if project else ''}"
             print(f"no hook ran in {where}; `turngate check` reports what is configured")
     return 0

@@ -25,9 +25,8 @@ def mark_block(options: argparse.Namespace) -> int:
         problem = "is the beginning of several ids" if found else "is no id of a block"
         raise UsageError(f"{given!r} {problem}; `turngate log --blocks` lists them")
     (block,) = found
-    mark = {"block": block["id"], "wrong": is_wrong, "why": options.why or ""}
-    about = {"gate": block["gate"], "blocked_at": block["time"]}
-    record_in_journal(block["session"], block["project"], {"kind": "mark", **mark, **about})
+    mark = {"kind": "mark", "block": block["id"], "wrong": is_wrong, "why": options.why or ""}
+    record_in_journal(block["session"], block["project"], mark)
     print(f"marked as {'wrong' if is_wrong else 'right'}: {_describe(block)}")
     return 0
 
