@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from turngate.history.journals import JournalFile, Record, block_id, journal_folders, read_journal
+from turngate.history.journals import (
+    JournalFile,
+    Record,
+    RecordedStop,
+    block_id,
+    journal_folders,
+    read_journal,
+    read_stops,
+)
 from turngate.history.stats import NUMBERS, PLOTTED, Row, count_days, merge_days
-from turngate.history.stops import RecordedStop, read_stops
 from turngate.state.journal import MAX_JOURNAL_BYTES
 
 WEEK, DAY = (time.strftime(form, time.localtime(0)) for form in ("%G-W%V", "%Y-%m-%d"))

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.journals import append_records, append_stop, hook_record, verdict_record
-from turngate.history.journals import Record, block_id
+from turngate.history.journals import Record, RecordedRun, RecordedStop, block_id, read_stops
 from turngate.history.sessions import History
-from turngate.history.stops import RecordedRun, RecordedStop, read_stops
 from turngate.state.process_stat import read_stat, this_process
 
 SUBAGENT = {"agent_id": "a-1", "agent_type": "explore"}

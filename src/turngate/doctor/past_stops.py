@@ -25,9 +25,14 @@ from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.conversation import known_records
 from turngate.gates.recorded_trees import NoTree, check_out
 from turngate.gates.run_commands import ProjectUnreachable
-from turngate.history.journals import journal_folders, read_journal
+from turngate.history.journals import (
+    RecordedStop,
+    journal_folders,
+    read_journal,
+    read_stops,
+    stops_with_files,
+)
 from turngate.history.past_stops import Decisions, PastDecision, PastSession, PastStop, read_past_session
-from turngate.history.stops import RecordedStop, read_stops, stops_with_files
 from turngate.hosts.stop import rules_at
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell

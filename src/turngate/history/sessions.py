@@ -6,9 +6,16 @@ from collections.abc import Iterator
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
-from turngate.history.journals import JournalFile, journal_folders, journal_stamp, read_journal
+from turngate.history.journals import (
+    JournalFile,
+    RecordedRun,
+    RecordedStop,
+    journal_folders,
+    journal_stamp,
+    read_journal,
+    read_stops,
+)
 from turngate.history.stats import Days, count_days
-from turngate.history.stops import RecordedRun, RecordedStop, read_stops
 from turngate.state.paths import TRANSCRIPT_FILE, session_folder
 from turngate.transcript.reader import title_and_project
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from turngate.history.journals import read_journal
-from turngate.history.stops import RecordedRun, RecordedStop, read_stops
+from turngate.history.journals import RecordedRun, RecordedStop, read_journal, read_stops
 
 # What is counted of a gate. `kept`: passes because the agent said that the user wants it this way; `overridden`: turns that
 # ended although it blocked; `wrong`: blocks that a person marked.

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
+from turngate.history.journals import RecordedStop
 from turngate.history.sessions import History, SessionSummary
 from turngate.history.stats import date_of, merge_days
-from turngate.history.stops import RecordedStop
 
 RANGES = (2, 7, 30, 0)  # days, the last of which is today; 0: all
 DEFAULT_RANGE = 30

@@ -230,20 +230,14 @@ def test_of_several_sessions_that_stop_at_once_one_takes_the_goal_over(project: 
     assert [each for each in answers if each] == [BLOCK]
 
 
-def test_one_session_that_was_active_here_gets_the_goal_and_of_several_one_must_be_named(
-    project: Path,
-) -> None:
+def test_a_goal_is_for_the_session_that_is_named_or_for_the_next_one(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks("true"))
     stop(project, ONE)
-    code, out, _ = goal(project, "the file done exists", "--proof", PROOF)
-    assert (code, out.startswith(f"goal set for session {ONE} (last stop at ")) == (0, True)
     stop(project, OTHER)
-    code, out, err = goal(project, "another goal", "--proof", "true")
-    assert (code, out) == (64, "")
-    assert err.startswith("turngate: 2 sessions were active here in the last hour; name one with --for")
-    assert all(f"\n  {each}  last stop at " in err for each in (ONE, OTHER))
+    code, out, _ = goal(project, "the file done exists", "--proof", PROOF, "--for", "1111")
+    assert (code, out.startswith(f"goal set for session {ONE}\n")) == (0, True)
     assert goal(project, "another goal", "--proof", "true", "--for", "2222")[0] == 0
-    assert goal(project, "a third goal", "--proof", "true", "--for", "next")[0] == 0
+    assert goal(project, "a third goal", "--proof", "true")[0] == 0
     assert {each["goal"]: each["session"] for each in goals(project)} == {
         "the file done exists": ONE,
         "another goal": OTHER,

@@ -6,8 +6,7 @@ import pytest
 
 from tests.history.test_stats import TESTS, run, verdict
 from turngate.cli.commands.log.otlp import request_body, turn_entries, turns_of
-from turngate.history.journals import Record
-from turngate.history.stops import read_stops
+from turngate.history.journals import Record, read_stops
 
 Entries = tuple[list[dict[str, Any]], list[dict[str, Any]]]
 

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import shlex
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, PROJECT_HELP, Parser, add_json_option
 from turngate.cli.console.conversation_text import counted, first_line, format_time, outcome_label
 from turngate.cli.project import nothing_is_configured, project_folder, recorded_project
-from turngate.cli.recorded_sessions import find_session, load_history
+from turngate.cli.recorded_sessions import find_session
 from turngate.cli.review import check_person
 from turngate.core.events.hook_input import read_stop
 from turngate.core.hooks.kinds import CommandHook, PromptHook
@@ -25,7 +24,7 @@ from turngate.errors import UsageError
 from turngate.gates.library.goal import GOAL, define_proof
 from turngate.gates.run_gate import NO_ANSWER, make_context
 from turngate.gates.session_goal import NOT_MET, Goal, change_goal, read_goals, set_goal
-from turngate.history.journals import read_journal
+from turngate.history.journals import journal_folders, read_journal, read_stops
 from turngate.models.resolve import JudgeModels
 from turngate.project.checkouts import find_top
 from turngate.project.files import LOCAL
@@ -36,7 +35,6 @@ from turngate.state.paths import session_folder, state_folder
 ACTIONS: dict[str, str | None] = {"status": "", "pause": "paused", "resume": "active", "clear": None}
 NEXT = "next"  # as the session of --for
 MAX_GOAL_CHARS = 4000
-RECENT_S = 3600  # since the last stop of a session that may still run
 MIN_NEW_ID_CHARS = 16  # of a session that was not seen yet; a shorter word is the beginning of an id
 NO_JUDGE = "a goal needs --proof CMD, or a model that judges it, such as `turngate.judge` in ~/.turngate/settings.json"
 
@@ -49,7 +47,7 @@ the limit of continuations. The goal is cleared when it is met, when you run `tu
 "forget the goal" in the conversation. Only a person can set, pause or clear a goal."""
     parser.epilog = f"""\
 Examples:
-  turngate goal "all tests pass" --proof "pytest -q"     for the session here, or the next one
+  turngate goal "all tests pass" --proof "pytest -q"     for the next session here that starts or stops
   turngate goal "the README explains every option"       a model judges it
   turngate goal "CI is green" --proof "gh pr checks" --for 3fa9
   turngate goal                                          what is set, since when, and the last reason
@@ -63,7 +61,7 @@ Exit codes:
     add = parser.add_argument
     add("words", nargs="*", metavar="GOAL", help=f"the goal, in quotation marks; or {', '.join(ACTIONS)}")
     add("--proof", metavar="CMD", help="the command that proves the goal: it is met when the command passes")
-    session = "the beginning of the id of its session, or `next` (default: the active one)"
+    session = "the beginning of the id of its session (default: `next`, the next one that starts or stops)"
     add("--for", dest="session", metavar="SESSION", help=session)
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add_json_option(parser)
@@ -122,18 +120,17 @@ def _set(options: argparse.Namespace, project: str, state: str) -> list[str]:
     for name, given in (("the goal", text), *((("--proof", proof),) if proof is not None else ())):
         if len(given) > MAX_GOAL_CHARS or not printable(given):
             raise UsageError(f"{name} has {len(given):,} characters, expected 1 to {MAX_GOAL_CHARS:,}")
-    session, seen = options.session, "this one"
+    session = options.session
     if meant := None if proof is not None or " " in text.strip() else closest_word(text, tuple(ACTIONS)):
         raise UsageError(f"a goal of one word needs --proof; did you mean `turngate goal {meant}`?")
     if "is_in_session" not in options:
         if proof is None:
             _check_judge(project)
-        session, seen = _choose_session(options.session, project)
+        session = _choose_session(session)
     goal = set_goal(state, project, session, _shown(text), proof, _definition_of(proof, project, state))
     if goal is None:
         raise UsageError(f"the goal cannot be stored in {state}; set TURNGATE_STATE to another folder")
-    next_one = f"the next session in {project} that starts or stops"
-    whose = f"session {session} ({seen})" if session else next_one
+    whose = f"session {session}" if session else f"the next session in {project} that starts or stops"
     return [f"goal set for {whose}", *_format(_json(goal, state))[1:3]]
 
 
@@ -171,35 +168,14 @@ def _check_judge(project: str) -> None:
         raise UsageError(f"{NO_JUDGE}: {error}") from None
 
 
-def _choose_session(given: str | None, project: str) -> tuple[str | None, str]:
-    """Return the session of a new goal and when it was seen; None: the next one. Raises UsageError."""
-    if given == NEXT:
-        return None, ""
-    since, known = time.time() - RECENT_S, dict[str, str]()
-    for each in load_history(None if given else project).newest_first():
-        if given or (each.last > since and not _has_ended(each.id)):
-            known[each.id] = f"last stop at {format_time(each.last)}"
-    if given:
-        found = find_session(given, known)
-        if found is None and len(given) < MIN_NEW_ID_CHARS:
-            raise UsageError(f"there is no session {given}; `turngate sessions` lists them")
-        return found or given, known.get(found or "", "not seen yet")
-    if len(known) > 1:
-        listed = "".join(f"\n  {each}  {seen}" for each, seen in known.items())
-        raise UsageError(
-            f"{len(known)} sessions were active here in the last hour; name one with --for, or --for {NEXT}{listed}"
-        )
-    return next(iter(known.items()), (None, ""))
-
-
-def _has_ended(session: str) -> bool:
-    """Return whether the process of a session of `turngate run` is gone, which its lock file names."""
-    try:
-        with open(os.path.join(session_folder(state_folder(), session), "lock"), encoding="ascii") as file:
-            os.kill(int(file.read(20)), 0)
-    except (OSError, ValueError) as error:
-        return not isinstance(error, FileNotFoundError)
-    return False
+def _choose_session(given: str | None) -> str | None:
+    """Return the session of a new goal; None: the next one that starts or stops. Raises UsageError."""
+    if given is None or given == NEXT:
+        return None
+    found = find_session(given, map(os.path.basename, journal_folders(state_folder())))
+    if found is None and len(given) < MIN_NEW_ID_CHARS:
+        raise UsageError(f"there is no session {given}; `turngate sessions` lists them")
+    return found or given
 
 
 def _chosen(given: str | None, project: str, state: str, *, is_whole: bool = False) -> list[Goal]:
@@ -235,16 +211,15 @@ def _format(facts: dict[str, Any]) -> list[str]:
 
 
 def _json(goal: Goal, state: str) -> dict[str, Any]:
-    records = read_journal(os.path.join(state, "sessions", goal.session or NEXT), goal.since).records
-    options = {"goal": goal.text, "since": goal.since}
-    runs = [each for each in records if each.get("hook", {}).get("options") == options]
-    last = runs[-1] if runs else {}
+    journal = read_journal(os.path.join(state, "sessions", goal.session or NEXT), goal.since)
+    every = [run for stop in read_stops(journal.records) for run in stop.runs]
+    runs = [run for run in every if run.gate == GOAL.name]
     return {
         **{name: getattr(goal, name) for name in ("project", "session", "status", "since")},
         "goal": goal.text,
         "proof": goal.proof and _shown(goal.proof),
         "runs": len(runs),
-        "blocked": sum(each.get("outcome") == "block" for each in runs),
-        "last_result": last.get("outcome"),
-        "last_reason": str(last.get("reason") or "").removeprefix(f"{NOT_MET}{goal.text}\n") or None,
+        "blocked": sum(run.outcome == "block" for run in runs),
+        "last_result": runs[-1].outcome if runs else None,
+        "last_reason": runs[-1].reason.removeprefix(f"{NOT_MET}{goal.text}\n") or None if runs else None,
     }

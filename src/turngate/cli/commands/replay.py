@@ -21,8 +21,13 @@ from turngate.doctor.past_stops import ReplayCopy, is_local
 from turngate.doctor.proof.project_copy import copy_project
 from turngate.errors import UsageError
 from turngate.gates.recorded_trees import KEPT_DAYS, NoTree
-from turngate.history.journals import journal_folders, read_journal
-from turngate.history.stops import RecordedStop, read_stops, stops_with_files
+from turngate.history.journals import (
+    RecordedStop,
+    journal_folders,
+    read_journal,
+    read_stops,
+    stops_with_files,
+)
 from turngate.state.paths import session_folder, state_folder
 from turngate.trust.load import load_reviewed, with_running_gates_held
 

@@ -2,8 +2,10 @@
 
 import argparse
 import contextlib
+import functools
 import itertools
 import json
+import math
 import os
 import sys
 import time
@@ -23,7 +25,7 @@ from turngate.cli.recorded_sessions import find_session
 from turngate.cli.review import check_person
 from turngate.errors import UsageError
 from turngate.history.journals import journal_stamp
-from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
+from turngate.state.files import open_regular_file, os_errors_as_usage_errors
 from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
 from turngate.state.paths import session_folder, state_folder
 
@@ -85,6 +87,7 @@ Lines = JsonLines | TextLines
 FOLLOW_INTERVAL_S = 0.2
 SEARCH_EVERY = 5  # intervals, for other sessions
 MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
+KEY_BYTES = 64  # of the first line of a journal, which has the time
 
 
 def run(options: argparse.Namespace) -> int:
@@ -113,11 +116,9 @@ def run(options: argparse.Namespace) -> int:
     lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
     if options.follow:
         return _follow(folder, project, lines, only=given is not None)
-    with contextlib.closing(JournalTail(folder)) as tail:
-        is_any = _print_new(tail, project, lines, running=True)
-        if not is_any and not options.json:
-            where = f"session {os.path.basename(folder)}{f' in {project}' if project else ''}"
-            print(f"no hook ran in {where}; `turngate check` reports what is configured")
+    if not _print_new(JournalTail(folder), project, lines, running=True) and not options.json:
+        where = f"session {os.path.basename(folder)}{f' in {project}' if project else ''}"
+        print(f"no hook ran in {where}; `turngate check` reports what is configured")
     return 0
 
 
@@ -139,23 +140,21 @@ def _print_new(tail: "JournalTail", project: str | None, lines: Lines, *, runnin
 
 def _follow(folder: str, project: str | None, lines: Lines, *, only: bool) -> int:
     """Print a session until its reader has left; unless `only`, also others as soon as they go on or begin."""
-    with contextlib.ExitStack() as opened:
-        tails = {folder: opened.enter_context(contextlib.closing(JournalTail(folder)))}
-        before = {} if only else {path: _size(path) for path in _by_last_change()}
-        for number in itertools.count():
-            for tail in tails.values():
-                _print_new(tail, project, lines)
-            if stdout_error():
-                return 0
-            time.sleep(FOLLOW_INTERVAL_S)
-            if only or number % SEARCH_EVERY:
-                continue
-            with contextlib.suppress(UsageError):
-                for path in _by_last_change():
-                    has_changed = path not in tails and before.get(path) != _size(path)
-                    if has_changed and (project is None or _mentions(path, project)):
-                        tail = JournalTail(path, skip=before.get(path, 0))
-                        tails[path] = opened.enter_context(contextlib.closing(tail))
+    tails = {folder: JournalTail(folder)}
+    before = {} if only else {path: _size(path) for path in _by_last_change()}
+    for number in itertools.count():
+        for tail in tails.values():
+            _print_new(tail, project, lines)
+        if stdout_error():
+            return 0
+        time.sleep(FOLLOW_INTERVAL_S)
+        if only or number % SEARCH_EVERY:
+            continue
+        with contextlib.suppress(UsageError):
+            for path in _by_last_change():
+                has_changed = path not in tails and before.get(path) != _size(path)
+                if has_changed and (project is None or _mentions(path, project)):
+                    tails[path] = JournalTail(path, skip=before.get(path, 0))
     return 0
 
 
@@ -269,79 +268,51 @@ def _newer_without_hooks(folder: str, project: str | None) -> str | None:
 
 
 class JournalTail:
-    """Read a journal as it grows: every complete line once, across rotations of the file.
+    """Reads a journal as it grows: every complete line once, also when the newest file becomes the older one.
 
     A line that is too long or not a JSON object is counted in `skipped`.
     """
 
     def __init__(self, folder: str, *, skip: int = 0) -> None:
         """Begin `skip` bytes after the start of the newest file; 0: at the start of the older one."""
-        self._older = os.path.join(folder, OLDER_JOURNAL_FILE)
-        self._newest = os.path.join(folder, JOURNAL_FILE)
-        self._file: BinaryIO | None = None
-        self._partial = b""
-        self._is_too_long = False  # the partial line, whose beginning is dropped
+        self._paths = [os.path.join(folder, name) for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE)]
+        self._read = dict[bytes, int]()  # bytes of a file, by how its first line begins
         self.skipped = 0
-        if skip:
-            self._open(self._newest, skip)
+        for path, size in zip(self._paths, (math.inf, skip), strict=True) if skip else ():
+            with contextlib.suppress(OSError), open(open_regular_file(path, os.O_RDONLY), "rb") as file:
+                self._read[file.readline(KEY_BYTES)] = int(min(size, os.fstat(file.fileno()).st_size))
 
     def report_skipped(self) -> None:
         """Print how many lines were skipped since the last report."""
         if self.skipped:
             lines = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
-            print(f"! {lines} of the journal could not be read: {self._newest}", file=sys.stderr)
+            print(f"! {lines} of the journal could not be read: {self._paths[1]}", file=sys.stderr)
             self.skipped = 0
 
     def new_records(self) -> Iterator[dict[str, Any]]:
         """Yield the records that were written since the last call."""
-        while self._file or self._open_next():
-            # Before reading: nothing is appended after the rotation, so the read below gets the rest.
-            latest = self._newest if os.path.exists(self._newest) else self._older
-            is_rotated = os.path.exists(latest) and not self._is_open(latest)
-            for line in self._read_lines():
-                try:
-                    record = json.loads(line)
-                except (ValueError, RecursionError):  # such as the partial line of a process that was killed
-                    record = None
-                if isinstance(record, dict):
-                    yield record
-                else:
-                    self.skipped += bool(line.strip())
-            if not is_rotated or not self._open_next():
-                return
+        for path in self._paths:
+            with contextlib.suppress(OSError), open(open_regular_file(path, os.O_RDONLY), "rb") as file:
+                key = file.readline(KEY_BYTES)
+                file.seek(self._read.get(key, 0))
+                for line in self._complete_lines(file, key):
+                    try:
+                        record = json.loads(line)
+                    except (
+                        ValueError,
+                        RecursionError,
+                    ):  # such as the partial line of a process that was killed
+                        record = None
+                    if isinstance(record, dict):
+                        yield record
+                    else:
+                        self.skipped += bool(line.strip())
 
-    def _read_lines(self) -> Iterator[bytes]:
-        """Yield the complete lines, at most MAX_LINE_BYTES of them in memory."""
-        while self._file and (part := self._file.readline(MAX_LINE_BYTES)):
-            self._partial += part
-            self._is_too_long |= len(self._partial) > MAX_LINE_BYTES
+    def _complete_lines(self, file: BinaryIO, key: bytes) -> Iterator[bytes]:
+        """Yield the complete lines from here on; in place of one that is too long, a dash."""
+        is_too_long, self._read[key] = False, file.tell()
+        for part in iter(functools.partial(file.readline, MAX_LINE_BYTES), b""):
             if part.endswith(b"\n"):
-                yield b"-" if self._is_too_long else self._partial
-                self._partial, self._is_too_long = b"", False
-            elif self._is_too_long:
-                self._partial = b""
-
-    def _open_next(self) -> bool:
-        """Open the older file unless it is the one that is open, otherwise the newest.
-
-        If neither is there, the newest may have become the older one meanwhile.
-        """
-        return any(self._open(path) for path in (self._older, self._newest, self._older))
-
-    def _open(self, path: str, position: int = 0) -> bool:
-        """Open a file at this position, unless it is the one that is open, or cannot be opened."""
-        with contextlib.suppress(OSError):
-            if not self._is_open(path):
-                file = open(open_regular_file(path, os.O_RDONLY), "rb")  # noqa: SIM115 # stays open
-                file.seek(position)
-                self.close()
-                self._file, self._partial, self._is_too_long = file, b"", False
-                return True
-        return False
-
-    def close(self) -> None:
-        if self._file:
-            self._file.close()
-
-    def _is_open(self, path: str) -> bool:
-        return self._file is not None and is_same_file(path, self._file.fileno())
+                self._read[key] = file.tell()
+                yield b"-" if is_too_long else part
+            is_too_long = not part.endswith(b"\n")

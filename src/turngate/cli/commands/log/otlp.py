@@ -21,8 +21,7 @@ from turngate.core.hooks.http_policy import is_loopback
 from turngate.core.redaction import make_redactor, secret_values
 from turngate.core.text import describe_url
 from turngate.errors import UsageError
-from turngate.history.journals import journal_folders, journal_stamp, read_journal
-from turngate.history.stops import RecordedStop, read_stops
+from turngate.history.journals import RecordedStop, journal_folders, journal_stamp, read_journal, read_stops
 from turngate.state.paths import state_folder
 from turngate.tracing import HOOK_SPAN, TURN
 
