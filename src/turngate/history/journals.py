@@ -43,14 +43,16 @@ class JournalFile:
     damaged: int
 
 
-def journal_folders(state: str) -> list[str]:
-    """Return the folders of all sessions in which an agent may have stopped, by name; each may hold a journal."""
+def journal_folders(state: str, *, every: bool = False) -> list[str]:
+    """Return the folders of all sessions in which an agent may have stopped, or `every` one, by name; each may hold a journal."""
     try:
         names = sorted(os.listdir(os.path.join(state, "sessions")))
     except FileNotFoundError:
         return []
-    of_agents = (name for name in names if name != UNNAMED_SESSION and not name.startswith(GATES_RUN_SESSION))
-    return [os.path.join(state, "sessions", name) for name in of_agents]
+    by_person = (UNNAMED_SESSION, GATES_RUN_SESSION)
+    return [
+        os.path.join(state, "sessions", name) for name in names if every or not name.startswith(by_person)
+    ]
 
 
 def read_journal(
@@ -78,7 +80,7 @@ def read_journal(
 
 def _lines(folder: str, since: float) -> Iterator[bytes]:
     for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE):
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if os.stat(path := os.path.join(folder, name)).st_mtime >= since:
                 # A line that is longer than this is none of ours.
                 with open(open_regular_file(path, os.O_RDONLY), "rb") as file:

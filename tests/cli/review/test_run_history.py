@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,13 @@ def test_without_a_session_there_is_no_history(project: Path, state: Path) -> No
     assert (found.last, found.count, found.mean) == ([], 0, None)
 
 
-def test_only_the_newest_part_of_large_journals_is_read(
+def test_of_large_journals_only_the_newest_are_read(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = len(json.dumps(record(project, 1.0), separators=(",", ":"))) + 1
     monkeypatch.setattr(history, "MAX_READ_BYTES", 2 * line + line // 2)
-    journal(state, *(record(project, float(number)) for number in range(5)))
-    assert [run.time for run in Histories(str(project), str(state)).of(rule(file="f")).last] == [4.0, 3.0]
+    for number in range(5):
+        file = journal(state, record(project, float(number)), session=f"s-{number}")
+        os.utime(file, (number, number))
+    found = Histories(str(project), str(state)).of(rule(file="f")).last
+    assert [run.time for run in found] == [4.0, 3.0, 2.0]

@@ -1,7 +1,6 @@
 """The hooks of a project with all that is known of them: place, trust, earlier runs; as lines and as JSON."""
 
 import contextlib
-import json
 import os
 import re
 import shlex
@@ -19,12 +18,11 @@ from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
 from turngate.core.verdict.json_output import recorded_gate
+from turngate.history.journals import journal_folders, journal_stamp, read_journal
 from turngate.hosts.install.json_text import Node, NotJson, read_json_text
 from turngate.project.files import LOCAL, Files
 from turngate.settings.parse import MAX_FILE_BYTES
 from turngate.settings.paths import read_text
-from turngate.state.files import open_regular_file
-from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
 from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
 
@@ -112,40 +110,16 @@ def _name_of_record(record: Mapping[str, Any]) -> HookName:
 
 
 def _records(project: str, state: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the runs of hooks in a project, and the notices about it."""
-    field = f'"project":{json.dumps(project, ensure_ascii=False)}'.encode("utf-8", "replace")
-    for line in _lines(state):
-        if field not in line or b'"kind":"verdict"' in line:
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        is_known = isinstance(record, dict) and record.get("kind") in ("hook", "background", "notice")
-        if is_known and record.get("project") == project:
-            yield record
-
-
-def _lines(state: str) -> Iterator[bytes]:
-    """Yield the lines of all journals, the newest journal first, until enough was read."""
-    sessions, found, left = os.path.join(state, "sessions"), list[tuple[float, str]](), MAX_READ_BYTES
-    with contextlib.suppress(OSError):  # no session yet
-        for name in os.listdir(sessions):
-            for file in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
-                path = os.path.join(sessions, name, file)
-                with contextlib.suppress(OSError):
-                    found.append((os.path.getmtime(path), path))
-    for _, path in sorted(found, reverse=True):
-        if left <= 0:
-            return
-        with (
-            contextlib.suppress(OSError),
-            open(open_regular_file(path, os.O_RDONLY), "rb") as journal,
-        ):
-            journal.seek(max(0, os.fstat(journal.fileno()).st_size - left))
-            data = journal.read(left)
-            left -= len(data)
-            yield from data.splitlines()
+    """Yield the runs of hooks in a project, and the notices about it, the newest journal first, until enough was read."""
+    stamps, left = (
+        {folder: journal_stamp(folder) for folder in journal_folders(state, every=True)},
+        MAX_READ_BYTES,
+    )
+    for folder, (_, size) in sorted(stamps.items(), key=lambda each: each[1], reverse=True):
+        if left > 0:
+            left -= size
+            records = read_journal(folder, project=project).records
+            yield from (each for each in records if each.get("kind") in ("hook", "background", "notice"))
 
 
 # The hooks

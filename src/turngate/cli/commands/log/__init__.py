@@ -24,7 +24,7 @@ from turngate.cli.project import project_folder, recorded_project
 from turngate.cli.recorded_sessions import find_session
 from turngate.cli.review import check_person
 from turngate.errors import UsageError
-from turngate.history.journals import journal_stamp
+from turngate.history.journals import journal_stamp, read_journal
 from turngate.state.files import open_regular_file, os_errors_as_usage_errors
 from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
 from turngate.state.paths import session_folder, state_folder
@@ -238,19 +238,7 @@ def _by_last_change() -> list[str]:
 
 
 def _mentions(folder: str, project: str) -> bool:
-    """Return whether a record of this project is in the journal, without parsing every line."""
-    field = f'"project":{json.dumps(project, ensure_ascii=False)}'.encode("utf-8", "replace")
-    for name in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
-        with (
-            contextlib.suppress(OSError),
-            open(open_regular_file(os.path.join(folder, name), os.O_RDONLY), "rb") as file,
-        ):
-            before = b""
-            while piece := file.read(MAX_JOURNAL_BYTES):
-                if field in before + piece:
-                    return True
-                before = piece[-len(field) :]
-    return False
+    return bool(read_journal(folder, project=project).records)
 
 
 def _newer_without_hooks(folder: str, project: str | None) -> str | None:
