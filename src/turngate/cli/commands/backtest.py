@@ -129,7 +129,7 @@ def _rules(names: Sequence[str], extra: str | None, settings: Settings) -> list[
     rules = settings.rules if extra is None else load_extra(extra, DIALECTS["turngate"]).rules
     configured = {label(rule.hook): rule for rule in rules if rule.event == "Stop" and rule.pending != GONE}
     ready_made = {name: Rule("Stop", GateHook(name), source=NOT_CONFIGURED) for name in sorted(GATES)}
-    known = {**configured, **{name: rule for name, rule in ready_made.items() if name not in configured}}
+    known = {**ready_made, **configured}
     for name in names:
         if name not in known:
             meant = closest_word(name, tuple(known))

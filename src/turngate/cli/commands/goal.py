@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         check_person(os.environ, "sets and clears goals")
     if options.proof is not None and (action or not options.words):
         raise UsageError('--proof belongs to a new goal: turngate goal "…" --proof CMD')
-    goals = _chosen(options.session, project, state, is_whole="is_in_session" in options)
+    goals = _chosen(options.session, project, state)
     if options.words and action is None:
         lines = _set(options, project, state)
     elif action in (None, "status"):
@@ -178,13 +178,12 @@ def _choose_session(given: str | None) -> str | None:
     return found or given
 
 
-def _chosen(given: str | None, project: str, state: str, *, is_whole: bool = False) -> list[Goal]:
-    """Return the goals that were set in a project, or that of the given session, and those whose files cannot be read."""
+def _chosen(given: str | None, project: str, state: str) -> list[Goal]:
+    """Return the goals that were set in a project, or those of the given session, and those whose files cannot be read."""
     goals = read_goals(state)
     if given is None or given == NEXT:
         return [each for each in goals if each.project in (project, "") and None in (given, each.session)]
-    own = [each for each in goals if each.session == given]
-    return own if is_whole else [each for each in goals if (each.session or "").startswith(given)]
+    return [each for each in goals if (each.session or "").startswith(given)]
 
 
 # What is shown

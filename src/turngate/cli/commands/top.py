@@ -2,14 +2,10 @@
 
 import argparse
 import asyncio
-import contextlib
 import json
-import os
 import shutil
 import sys
-import termios
 import time
-import tty
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,7 +24,6 @@ DAY_S = 86_400  # what is older is not read
 RECENT_S = 900  # a session is shown for so long after its last stop
 INTERVAL_S = 1.0
 STYLES = {"blocked": "bad", "allowed": "good", "cached": "good", "running": "notice"}
-_ENDS = (b"q", b"Q", b"")
 OPEN, HOME, CLOSE = "\033[?1049h\033[?25l", "\033[H\033[J", "\033[?25h\033[?1049l"
 
 
@@ -38,7 +33,7 @@ Show the sessions of all projects in which an agent has stopped in the last 15 m
 more than a tenth of a second. The screen is updated every second; without a terminal, everything is printed once."""
     parser.epilog = f"""\
 Examples:
-  turngate top           watch; q or Ctrl-C ends it
+  turngate top           watch; Ctrl-C ends it
   turngate top --json    once, for a program
 
 {EXIT_CODES_OF_OUTPUT}"""
@@ -57,21 +52,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _watch(history: History) -> None:
-    """Show what runs once a second, on a screen of its own, until the user presses q."""
-    before, pressed = termios.tcgetattr(0), asyncio.Event()
-    tty.setcbreak(0)
-    asyncio.get_running_loop().add_reader(0, lambda: pressed.set() if os.read(0, 64) in _ENDS else None)
+    """Show what runs once a second, on a screen of its own."""
     try:
         print(own_sequence(OPEN, sys.stdout), end="")
-        while not pressed.is_set():
+        while True:
             columns, rows = shutil.get_terminal_size()
             lines = [paint(truncate(text, columns), style) for text, style in _lines(_read(history))]
             print(own_sequence(HOME, sys.stdout), "\n".join(lines[: rows - 1]), sep="", end="", flush=True)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(pressed.wait(), INTERVAL_S)
+            await asyncio.sleep(INTERVAL_S)
     finally:
         print(own_sequence(CLOSE, sys.stdout), end="", flush=True)
-        termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
 def _read(history: History) -> dict[str, Any]:
