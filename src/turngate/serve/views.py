@@ -5,13 +5,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
-from turngate.history.journals import RecordedStop
 from turngate.history.sessions import History, SessionSummary
 from turngate.history.stats import date_of, merge_days
 
@@ -22,7 +20,6 @@ MAX_DATES = 60  # in a plot
 PAGE_ROWS = 40
 MAX_ATTENTION = 6
 MAX_RUNS, MAX_SEARCHED = 300, 150  # of a gate, and sessions in which they are searched
-MAX_AGENTS = 50  # of a session, and stops of each
 MAX_EXPORTED = 200  # sessions in one file
 
 _OPEN = ("overridden", "not enforced")  # ends of a session that a person should look at
@@ -65,7 +62,7 @@ class Views:
     def _overview(self, sessions: Sequence[SessionSummary], page: int) -> Json:
         projects = Counter(each.project for each in self.history.newest_first())
         recent = [*dict.fromkeys(each.project for each in sessions)][:MAX_ATTENTION]
-        opened = (_summary(each) for each in sessions if each.ended and each.ended.result in _OPEN)
+        opened = [each for each in sessions if each.ended and each.ended.result in _OPEN]
         return {
             "page": page,
             "project": self.project,
@@ -73,7 +70,7 @@ class Views:
             "projects": [name for name, _ in projects.most_common(50)],
             "sessions": [_summary(each) for each in sessions[page * PAGE_ROWS :][:PAGE_ROWS]],
             "pages": -(-len(sessions) // PAGE_ROWS),
-            "open": [*islice(opened, MAX_ATTENTION)],
+            "open": [_summary(each) for each in opened[:MAX_ATTENTION]],
             "running": [_summary(each) for each in sessions if each.running][:MAX_ATTENTION],
             "pending": [
                 {"project": each, "hooks": found} for each in recent if (found := self.pending(each))
@@ -82,7 +79,7 @@ class Views:
         }
 
     def _session(self, name: str, page: int, at: float) -> Json:
-        """Return a page of the stops of a session, the newest first page, with all of its subagents; `at`: of this stop."""
+        """Return a page of the stops of a session, the newest first page; `at`: of this stop."""
         stops = self.history.stops(name)
         if at:
             page = sum(stop.time > at for stop in stops) // PAGE_ROWS
@@ -94,7 +91,7 @@ class Views:
             "stops": stops[max(0, end - PAGE_ROWS) : end],
             "page": page,
             "pages": -(-len(stops) // PAGE_ROWS),
-            "agents": list(_agents(stops, self.subagents(name))),
+            "subagents_known": self.subagents(name),
         }
 
     def _runs(self, gate: str, sessions: Sequence[SessionSummary]) -> list[Json]:
@@ -131,20 +128,4 @@ def page_json(value: object) -> str:
 
 
 def _summary(session: SessionSummary) -> Json:
-    return {**vars(session), "days": None, "ended": session.ended and _outline(session.ended)}
-
-
-def _agents(stops: Sequence[RecordedStop], rows: Sequence[Json]) -> Iterator[Json]:
-    """Yield the newest subagents of a session with their stops; `rows`: those that its registry still has."""
-    known, seen = {row["agent"]: row for row in rows}, dict[str, list[RecordedStop]]()
-    for stop in stops:
-        if stop.agent:
-            seen.setdefault(stop.agent, []).append(stop)
-    for agent in [*{**seen, **known}][-MAX_AGENTS:]:
-        own = seen.get(agent, [])[-MAX_AGENTS:]
-        about = {"agent": agent, "label": own[0].agent_type if own else "", "parent": "", "state": ""}
-        yield {**about, **known.get(agent, {}), "stops": [_outline(stop) for stop in own]}
-
-
-def _outline(stop: RecordedStop) -> Json:
-    return {"time": stop.time, "result": stop.result, "blocked_by": stop.blocked_by}
+    return {**vars(session), "days": None}

@@ -41,7 +41,7 @@ def test_the_sample_history_is_the_same_each_time_and_has_something_of_everythin
         "accepted",
         "not enforced",
     }
-    assert any(each["agents"] for each in first)
+    assert any(stop["agent"] for each in first for stop in each["stops"])
     assert any(gate["wrong"] for gate in overview["gates"])
 
 
