@@ -85,13 +85,11 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_NOT_ENFORCED
     gates = [_compare(run, then) for run in runs]
     if options.json:
-        about = {"session": session, "stop": options.number, **_about(stop), "project": project}
-        print(json.dumps({**about, "gates": gates, "left_out": left_out}, indent=2))
+        about = {"session": session, "number": options.number, "stop": stop, "project": project}
+        print(json.dumps({**about, "gates": gates, "left_out": left_out}, indent=2, default=vars))
     else:
         print(paint(f"{what}, {format_time(stop.time)}, in a copy of {strip_controls(project)}", "bold"))
-        asked = [each["gate"] for each in gates]
-        others = [] if options.gates else [name for name in then if name not in asked]
-        print("\n".join(_report(gates, left_out, others)))
+        print("\n".join(_report(gates, left_out)))
     differ = {gate["now"] for gate in gates if gate["is_same"] is False}
     if not differ:
         return EXIT_ALLOWED
@@ -121,18 +119,13 @@ def _replay(
         return run_to_end(work, "; the copy of the project is removed")
 
 
-def _about(stop: RecordedStop) -> dict[str, Any]:
-    return {"event": stop.event, "time": stop.time, "ref": (stop.tree or {})["ref"]}
-
-
 def _list(session: str, stops: Mapping[int, RecordedStop], *, as_json: bool) -> int:
-    then = {number: stop.tree["outcomes"] for number, stop in stops.items() if stop.tree}
     if as_json:
-        rows = [{"stop": n, **_about(stop), "then": then[n]} for n, stop in stops.items()]
-        print(json.dumps({"session": session, "stops": rows}, indent=2))
+        print(json.dumps({"session": session, "stops": stops}, indent=2, default=vars))
         return EXIT_ALLOWED
     for number, stop in stops.items():
-        gates = [f"{strip_controls(name)} {_label(answer)}" for name, answer in then[number].items()]
+        then = stop.tree["outcomes"].items() if stop.tree else ()
+        gates = [f"{strip_controls(name)} {_label(answer)}" for name, answer in then]
         print(f"{number:>4}  {format_time(stop.time)}  {', '.join(gates)}")
     if not stops:
         print(f"no stop of session {session} has its files recorded; {NOT_RECORDED}")
@@ -143,7 +136,7 @@ def _label(name: str | None) -> str:
     return outcome_label(name) if name else "not asked"
 
 
-def _report(gates: Sequence[dict[str, Any]], left_out: Iterable[str], others: Iterable[str]) -> Iterator[str]:
+def _report(gates: Sequence[dict[str, Any]], left_out: Iterable[str]) -> Iterator[str]:
     width = max((len(gate["gate"]) for gate in gates), default=0)
     for gate in gates:
         now, mark = _label(gate["now"]), "  differs" if gate["is_same"] is False else ""
@@ -161,5 +154,3 @@ def _report(gates: Sequence[dict[str, Any]], left_out: Iterable[str], others: It
     else:
         answer = "answers" if differ == 1 else "answer"
         yield paint(f"{counted(differ, 'gate')} of {len(compared)} {answer} differently than then", "alert")
-    if others:
-        yield strip_controls(f"asked then and not now: {', '.join(others)}")

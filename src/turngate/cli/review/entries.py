@@ -111,10 +111,9 @@ def _name_of_record(record: Mapping[str, Any]) -> HookName:
 
 def _records(project: str, state: str) -> Iterator[Mapping[str, Any]]:
     """Yield the runs of hooks in a project, and the notices about it, the newest journal first, until enough was read."""
-    stamps, left = (
-        {folder: journal_stamp(folder) for folder in journal_folders(state, every=True)},
-        MAX_READ_BYTES,
-    )
+    stamps, left = dict[str, tuple[float, int]](), MAX_READ_BYTES
+    with contextlib.suppress(OSError):  # no state folder that can be used
+        stamps = {folder: journal_stamp(folder) for folder in journal_folders(state, every=True)}
     for folder, (_, size) in sorted(stamps.items(), key=lambda each: each[1], reverse=True):
         if left > 0:
             left -= size
