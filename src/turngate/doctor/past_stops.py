@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, NoReturn
-from uuid import uuid4
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import ModelRequest, UserMessage
-from turngate.core.events.events import SessionStart, StopEvent, Subagent, team_event
+from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, label
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.decisions import Block, Decision, Fault, Halt
 from turngate.core.verdict.hook_run import HookRun
-from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, copy_project
+from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, copy_project, events_in_copy
 from turngate.engine import ask_hooks
 from turngate.errors import ModelError
 from turngate.gates.arguments import GateCall, read_gate_hook
@@ -240,7 +239,7 @@ class ReplayCopy:
         self, stop: RecordedStop, rules: Sequence[Rule], judge: JudgeOf | None = None
     ) -> tuple[tuple[HookRun, ...], tuple[str, ...]]:
         """Return the runs of the hooks, and the links that are left out. Raises NoTree. `stop`: one with recorded files."""
-        tree, session, folder = stop.tree or {}, f"replay-{uuid4()}", self._copy.project
+        tree, folder = stop.tree or {}, self._copy.project
         moved = dict[str, tuple[Rule, Rule]]()
         for rule in rules:  # its files must be those that were approved
             files = {self._relocation.text(name): content for name, content in rule.files.items()}
@@ -248,23 +247,18 @@ class ReplayCopy:
             moved[label(new.hook)] = rule, new
         settings = self._relocation.settings(self._settings, (new for _, new in moved.values()))
         path = self._write_transcript(tree["transcript"], tree["bytes"])
+        agent = (tree["agent_type"], tree.get("agent_outcome", "ok")) if "agent_type" in tree else None
+        answer = self._relocation.text(tree["answer"])
+        start, event = events_in_copy(folder, path, stop.event, answer, agent)
         place = World(LocalShell(), folder, environ=self._relocation.environ(os.environ), logs=False)
         state = os.path.join(self._relocation.private, "state")
         async with open_world(place, settings, state=state) as world:
             world.logs, world.judge = False, judge or world.judge
             with suppress(NoTree):  # then the hooks answer without a start, as in the session
                 await self._check_out(f"{tree['ref'].rpartition('/')[0]}/0")
-                start = SessionStart(session_id=session, transcript_path=path, cwd=folder)
                 await ask_hooks(start, rules_at(start, settings), world)
             left_out = await self._check_out(tree["ref"])
-            kind, ended = tree.get("agent_type"), tree.get("agent_outcome", "ok")
-            subagent = (
-                None if kind is None else Subagent(id=session, type=kind, transcript_path=path, outcome=ended)
-            )
-            event = StopEvent(session_id=session, transcript_path=path, cwd=folder, subagent=subagent)
-            event = replace(event, team_event=team_event(stop.event))
-            answer = self._relocation.text(tree["answer"])
-            verdict = await ask_hooks(replace(event, last_assistant_message=answer), settings, world)
+            verdict = await ask_hooks(event, settings, world)
         return tuple(replace(run, rule=moved[label(run.rule.hook)][0]) for run in verdict.runs), left_out
 
     async def _check_out(self, ref: str) -> tuple[str, ...]:

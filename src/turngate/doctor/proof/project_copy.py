@@ -24,8 +24,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 from turngate._frozen_dataclass import frozen
+from turngate.core.events.events import SessionStart, StopEvent, Subagent, SubagentOutcome, team_event
 from turngate.core.hooks.kinds import CommandHook, GateHook
 from turngate.core.settings import Rule, Settings
 from turngate.project.checkouts import up_to_top
@@ -454,3 +456,18 @@ class Relocation:
         if isinstance(value, list | tuple):
             return type(value)(map(self._value, value))
         return self.text(value) if isinstance(value, str) else value
+
+
+def events_in_copy(
+    folder: str, transcript: str, event: str, answer: str, agent: tuple[str, SubagentOutcome] | None = None
+) -> tuple[SessionStart, StopEvent]:
+    """Return the start and a stop of a session of its own: a gate that blocks once per session blocks each time.
+
+    `agent`: the type and the outcome of the subagent that stops.
+    """
+    session, subagent = f"copy-{uuid4()}", None
+    if agent:
+        subagent = Subagent(id=session, type=agent[0], transcript_path=transcript, outcome=agent[1])
+    start = SessionStart(session_id=session, transcript_path=transcript, cwd=folder)
+    stop = StopEvent(session_id=session, transcript_path=transcript, cwd=folder, subagent=subagent)
+    return start, replace(stop, last_assistant_message=answer, team_event=team_event(event))

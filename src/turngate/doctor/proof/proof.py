@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
-from uuid import uuid4
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE
-from turngate.core.events.events import SessionStart, StopEvent, Subagent, team_event
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Settings
 from turngate.core.text import one_line
@@ -28,7 +26,7 @@ from turngate.doctor.proof.planted_failures import (
     failures_for,
     gate_text,
 )
-from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, commit_everything
+from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, commit_everything, events_in_copy
 from turngate.doctor.proof.ready_made_gates import (
     PLANTERS,
     judge_script,
@@ -209,8 +207,9 @@ class _Trial:
         if is_control and self._named and "always" in self._named.options:
             settings = replace(settings, rules=(replace(self.rule, hook=with_all_failures(self.rule.hook)),))
         world = World(LocalShell(), self.copy, environ=self._relocation.environ(os.environ), logs=False)
-        stop = self._event(answer)
-        start = SessionStart(session_id=stop.session_id, transcript_path=stop.transcript_path, cwd=self.copy)
+        ended: Literal["ok", "error"] = "ok" if "ok" in self.rule.hook.outcomes else "error"
+        agent = (self._agent_type, ended) if self.rule.event == "SubagentStop" else None
+        start, stop = events_in_copy(self.copy, self.gate.transcript, self.rule.event, answer, agent)
         await ask_hooks(start, settings, world)  # a gate may record what is there
         with self._planted(files):
             verdict = await ask_hooks(stop, settings, world)
@@ -238,13 +237,3 @@ class _Trial:
             raise OSError(errno.EXDEV, "it is a link that leads out of the copy", path)
         with open(path, "wb") as file:
             file.write(data)
-
-    def _event(self, answer: str) -> StopEvent:
-        """Return a stop of a session of its own: a gate that blocks once per session blocks each time."""
-        session, transcript, subagent = f"doctor-{uuid4()}", self.gate.transcript, None
-        if self.rule.event == "SubagentStop":
-            result: Literal["ok", "error"] = "ok" if "ok" in self.rule.hook.outcomes else "error"
-            agent_type = self._agent_type
-            subagent = Subagent(id=session, type=agent_type, transcript_path=transcript, outcome=result)
-        stop = StopEvent(session_id=session, transcript_path=transcript, cwd=self.copy, subagent=subagent)
-        return replace(stop, last_assistant_message=answer, team_event=team_event(self.rule.event))
