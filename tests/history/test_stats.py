@@ -111,6 +111,11 @@ def test_stops_are_counted_over_all_sessions_with_those_from_the_cache() -> None
     assert stats == {**numbers, "first": days[0], "last": days[1], "damaged": 3, "gates": stats["gates"]}
 
 
+def test_a_stop_that_only_advice_continued_was_not_blocked() -> None:
+    stats = count([run("advise"), {**verdict(), "verdict": "continue"}])
+    assert (stats["stops"], stats["blocked"]) == (1, 0)
+
+
 def test_hooks_of_other_events_are_not_counted() -> None:
     nothing = dict.fromkeys(("sessions", "stops", "blocked", "cached", "overridden", "damaged"), 0)
     records = [{**run("block"), "event": "PreToolUse"}]

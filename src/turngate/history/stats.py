@@ -28,7 +28,7 @@ class Count:
 
     numbers: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
-    costs: list[float] = field(default_factory=list)
+    cost_usd: float = 0
 
     def add(self, run: RecordedRun, *, is_overridden: bool) -> None:
         numbers = self.numbers
@@ -38,10 +38,10 @@ class Count:
             numbers["wrong"] += bool(run.wrong)
             numbers["overridden"] += is_overridden
         if run.kept or run.tokens:
-            numbers.update(kept=run.kept, tokens=run.tokens)
+            numbers["kept"] += run.kept
+            numbers["tokens"] += run.tokens
+            self.cost_usd += run.cost_usd or 0
         self.seconds.append(run.seconds)
-        if run.cost_usd is not None:
-            self.costs.append(run.cost_usd)
 
 
 Days = Mapping[str, Mapping[str, Count]]  # by the date in local time, such as 2026-11-09, and the gate
@@ -62,7 +62,7 @@ def count_days(stops: Iterable[RecordedStop]) -> Days:
             continue
         of_stops = day[STOPS].numbers
         of_stops["stops"] += 1
-        of_stops["blocked"] += stop.result == "blocked" or is_overridden
+        of_stops["blocked"] += bool(stop.blocked_by)  # advice also lets the agent continue
         of_stops["cached"] += stop.result == "cached"
         of_stops["overridden"] += is_overridden
         for run in stop.runs:
@@ -105,13 +105,12 @@ def _row(gate: str, dated: Sequence[tuple[str, Count]]) -> Row:
         plots["weeks"][_week_of(date)].update(plotted)
         plots["days"][date].update(plotted)
     seconds = sorted(each for _, count in dated for each in count.seconds)
-    costs = [each for _, count in dated for each in count.costs]
     return {
         "gate": gate,
         **{name: numbers[name] for name in NUMBERS},
         "median_seconds": round(statistics.median(seconds), 4) if seconds else None,
         "p95_seconds": seconds[math.ceil(0.95 * len(seconds)) - 1] if seconds else None,
-        "cost_usd": sum(costs) if costs else None,
+        "cost_usd": sum(count.cost_usd for _, count in dated) or None,
         **plots,
     }
 
