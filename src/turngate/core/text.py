@@ -158,10 +158,13 @@ _CONTROLS = (
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
     r"|[\U000e0000-\U000e007f]"
 )
+_ASCII_CONTROLS = bytes((*range(0x09), *range(0x0B, 0x20), 0x7F))
 
 
 def strip_controls(text: str) -> str:
     """Remove what moves the cursor, changes the terminal's state, reverses the order of characters or is invisible. See `SafeStream`."""
+    if text.isascii() and len(data := text.encode()) == len(data.translate(None, _ASCII_CONTROLS)):
+        return text  # as most texts: fast, because transcripts are long
     shown = re.sub(_CONTROLS, "", text.replace("\r\n", "\n")).replace("\u2028", " ").replace("\u2029", " ")
     return shown if shown.isascii() else replace_surrogates(shown)
 
