@@ -378,7 +378,6 @@ def _text(command: CommandHook) -> str:
     return command.command if command.args is None else shlex.join((command.command, *command.args))
 
 
-NO_TESTS = 5  # exit code of pytest and unittest
 MAX_OUTPUT_CHARS = 2000
 # The line in which pytest, jest, node and mocha count failures.
 _FAILED = r"(?m)^=*\s?[1-9]\d* failed\b.* in [\d.]+s|^Tests:\s+[1-9]\d* failed|^[#ℹ] fail [1-9]|^[ \t]*[1-9]\d* failing\b"
