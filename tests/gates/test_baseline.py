@@ -104,6 +104,15 @@ def test_what_the_session_has_built_in_an_ignored_folder_is_no_failure_of_the_st
     assert "test_new" in first["reason"]
 
 
+def test_a_failure_of_a_file_that_is_gone_is_that_of_one_new_file(project: Path) -> None:
+    session = begin(project, "FAILED old.py::test_a - x\n", **{"old.py": "", "other": ""})
+    (project / "old.py").unlink()
+    write(project, {"output": "FAILED new.py::test_a - x\n", "new.py": ""})
+    assert session.stop() == OLD_ONLY
+    write(project, {"output": "FAILED more.py::test_a - x\nFAILED new.py::test_a - x\n", "more.py": ""})
+    assert session.stop() == reason_of("new.py::test_a\nx", 1)
+
+
 @pytest.mark.parametrize("name", ["uv.lock", "web/package-lock.json", "Cargo.lock", "requirements-dev.txt"])
 def test_with_other_packages_than_at_the_start_it_is_not_known_what_failed_then(
     project: Path, name: str
@@ -290,9 +299,14 @@ def test_failures_after_files_are_collected_again_cannot_be_compared(project: Pa
     [
         ("3 of 90 checks failed in 11 s\n", "3 of 90 checks failed in 2.5 s\n", False),
         ("3 of 90 checks failed\n", "57 of 90 checks failed\n", True),
+        ("cc a.c\nFAILED a.sh\n1 passed, 1 failed\n", "FAILED a.sh\n2 passed, 1 failed\n", False),
+        ("FAILED a.sh\nFAILED b.sh\n", "FAILED b.sh\n", False),
+        ("FAILED a.sh\n", "FAILED a.sh\nFAILED b.sh\n", True),
+        ("shop.sh: has no header\n", "cart.sh: has no header\n", True),
+        ("3 of 4\n", "2 of 4\n", True),
     ],
 )
-def test_an_output_without_names_is_compared_as_a_whole(
+def test_an_output_without_names_is_compared_by_its_lines_about_errors_or_else_as_a_whole(
     project: Path, before: str, now: str, blocks: bool
 ) -> None:
     session = begin(project, before)

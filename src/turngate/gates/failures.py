@@ -39,6 +39,12 @@ _ERROR = re.compile(
     r"(?i)\s*(?:●|✕|✖|×|not ok)\s|E\s{2,}\S|.{0,120}(?:\b|_)(?:errors?|fail(?:ed|ing|ures?)?|fatal|panic(?:ked)?|exception|traceback|undefined)\b"
     r"|(?:\w+\.)*\w*(?:Error|Exception)\b"
 )
+# For two runs of the same check, of which the lines are compared.
+_COMPLAINT = re.compile(
+    rf"{_ERROR.pattern}|.{{0,200}}\b(?:(?:un)?expected|mismatch\w*|differ(?:s|ent)?|wrong|invalid|missing|cannot|broken|violat\w+|denied|abort\w*"
+    r"|core dumped|not (?:ok|found|equal|a)|(?:has|have|is|are|does|do) (?:not?|too)|no such)\b|\s*[✗✘❌]"
+)
+_PASSED = re.compile(r"\b\d+(?= (?:tests? )?(?:passed|passing|ok)\b)")
 _SUMMARY, _INCOMPLETE, _NOT_CONFIGURED = map(re.compile, (SUMMARY, INCOMPLETE, NOT_CONFIGURED))
 # Frames of dependencies and of the language itself, tests that have passed, and what only a machine reads.
 _NOISE = re.compile(
@@ -57,7 +63,7 @@ _TIME = re.compile(
 _GO_TEST = re.compile(r"=== (?:RUN|CONT|NAME|PAUSE) +(\S*)")
 _GO_RESULT = re.compile(r"\s*--- (?:FAIL|PASS|SKIP): (\S+) ")
 _OTHER_LINE = re.compile(r"\b(line)s? \d+")  # "already defined on line 7"
-WHOLE_OUTPUT = "(an output without names of failures)"
+WITHOUT_NAME = "(an output without names of failures)"
 
 
 @frozen
@@ -83,18 +89,20 @@ class Output:
 
     @property
     def names(self) -> Counter[str]:
-        """What identifies the failures in two runs. If none has a name, the whole output stands for it, without times and noise."""
+        """What identifies the failures in two runs. If none has a name, the lines about errors stand for them, else the whole output, without times and noise."""
         if self.failures:
             return Counter(each.name for each in self.failures)
-        text = "\n".join(_TIME.sub("#", line.strip()) for line in _clean(self.lines))
-        return Counter([f"{WHOLE_OUTPUT} {hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"])
+        lines = [_PASSED.sub("#", _TIME.sub("#", line.strip())) for line in _clean(self.lines)]
+        errors = [line for line in lines if _COMPLAINT.match(line)][:MAX_FAILURES]
+        return Counter(f"{WITHOUT_NAME} {_short_hash(each)}" for each in errors or ["\n".join(lines)])
 
     @property
     def unnamed_errors(self) -> dict[str, str]:
         """The lines about errors that belong to no failure, by what is the same in another run: that a coverage is too low, an error outside of tests."""
         rest = _clean(line for number, line in enumerate(self.lines) if number not in self.taken)
-        errors = (line.strip() for line in rest if _ERROR.match(line) and not _SUMMARY.match(line))
-        return {re.sub(r"\d+", "#", _TIME.sub("#", line)): line for line in islice(errors, MAX_FAILURES)}
+        errors = (line.strip() for line in rest if _COMPLAINT.match(line) and not _SUMMARY.match(line))
+        known = ((re.sub(r"\d+", "#", _TIME.sub("#", line)), line) for line in islice(errors, MAX_FAILURES))
+        return {_short_hash(key): line for key, line in known}
 
     def without(self, known: Counter[str]) -> tuple[Failure, ...]:
         """Return the failures that are not among the known ones; of equal names, those above their number."""
@@ -179,6 +187,10 @@ def describe_failures(
         more = [f"- and {len(rest) - len(titles)} more"] if len(titles) < len(rest) else []
         parts.append("\n".join([f"{len(rest)} more:", *titles, *more]))
     return "\n\n".join([*parts, "\n".join(footer)]).strip()
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def has_failures(output: Output) -> bool:

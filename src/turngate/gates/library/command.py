@@ -41,7 +41,8 @@ NOT_COMPARABLE = (
 # A check with such a word in what defines it finds something else after a commit.
 _ASKS_GIT = r"(?<![\w.-])(?:git|gh|commitlint|lint-staged|gitlint|lefthook|husky|overcommit|pre-commit|prek|nx|turbo)(?![\w.:/-])"
 # Tools that say that they have ended before the rest.
-_ENDED = r"stopping after \d+ failures|(?i:\bbail(?:ed|ing)? out)|(?m:^(?:g?make(?:\[\d+\])?: \*\*\* \[|error: test failed, to rerun pass ))"
+_ENDED = r"(?m)stopping after \d+ failures|(?i:\bbail(?:ed|ing)? out)|^error: test failed, to rerun pass "
+_FAILED_TARGET = r"(?m)^g?make(?:\[\d+\])?: \*\*\* \[(?:\S+: )?(\S+)\] Error "
 NEW_ERROR = "Its output has an error without a name that it did not have at the session's start:"
 NO_FAILURE = "If this is not a failure of the check, stop again: the user then reads it."
 MAX_ERROR_CHARS = 200
@@ -152,7 +153,7 @@ async def _without_known_failures(
     seconds: float,
 ) -> Decision:
     """Leave out the failures that were there at the session's start."""
-    from turngate.gates.failures import WHOLE_OUTPUT, read_output  # noqa: PLC0415 # lazy: for failures only
+    from turngate.gates.failures import WITHOUT_NAME, read_output  # noqa: PLC0415 # lazy: for failures only
 
     start = (context.state.start or {}).get("state")
     if context.options.get("all-failures") or not isinstance(start, str):
@@ -183,8 +184,7 @@ async def _without_known_failures(
         )
     names = _follow_renames(context.project, known.names, output.names)
     if not output.names - names:
-        steps = "\n".join((_text(command), *definition.values()))
-        unchecked = output.incomplete or _why_unchecked(output.lines, steps, is_test=check == "tests")
+        unchecked = output.incomplete or _why_unchecked(output.lines, _text(command), check, definition)
         note = f"; {unchecked}, so the rest was not checked" if unchecked else ""
         if new := [line for key, line in output.unnamed_errors.items() if key not in known.errors]:
             first = one_line(new[0], MAX_ERROR_CHARS)
@@ -195,33 +195,39 @@ async def _without_known_failures(
                 )
             note += f'; new in its output: "{first}"'
         return Allow(f"it fails only as it did at the session's start{note}")
-    if any(name.startswith(WHOLE_OUTPUT) for name in (*(output.names - names), *names)):
+    if any(name.startswith(WITHOUT_NAME) for name in (*(output.names - names), *names)):
         return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
     return Block(_describe_new(context, report, names))
 
 
-def _why_unchecked(lines: Sequence[str], steps: str, *, is_test: bool) -> str | None:
-    """Return why more may not have run after a failure, as in `ruff check && pytest`, or with `pytest -x`. `steps`: of the check."""
+def _why_unchecked(
+    lines: Sequence[str], command: str, check: str | None, definition: Mapping[str, str]
+) -> str | None:
+    """Return why more may not have run after a failure, as in `ruff check && pytest`, or with `pytest -x`."""
     from turngate.gates.toolchains import FAILED_TESTS  # noqa: PLC0415 # lazy: for failures only
 
     text = "\n".join(lines)
-    if re.search(_ENDED, text):
+    # The recipe of a target that the command names is at its end.
+    if re.search(_ENDED, text) or {*re.findall(_FAILED_TARGET, text)} - {*command.split()}:
         return "it ended at the first failure"
     shows_tests = count_tests(text) or re.search(rf"{FAILED_TESTS}|(?m:^\s*(?:FAIL|FAILED|not ok)\b)", text)
-    if is_test and not shows_tests:
+    if check == "tests" and not shows_tests:
         return "its output shows no test"
-    return "commands after `&&` may not have run" if "&&" in steps else None
+    has_steps = any("&&" in each for each in (command, *definition.values()))
+    return "commands after `&&` may not have run" if has_steps else None
 
 
 def _follow_renames(project: str, known: Counter[str], now: Counter[str]) -> Counter[str]:
-    """Return the known failures, those of a file that is gone also under the name of another one that has the same failure."""
+    """Return the known failures, those of a file that is gone also under the name of another one that has the same failure, each once."""
     gone = [name for name in known - now if not os.path.exists(os.path.join(project, _file_of(name)))]
     found = Counter(known)
-    for new in now - known:
+    for new in sorted(now - known):
         file = _file_of(new)
-        for old in gone:
-            if file and _file_of(old) and old.removeprefix(_file_of(old)) == new.removeprefix(file):
+        for old in gone if file else ():
+            if _file_of(old) and old.removeprefix(_file_of(old)) == new.removeprefix(file):
                 found[new] = max(found[new], known[old])
+                gone.remove(old)
+                break
     return found
 
 
@@ -297,12 +303,12 @@ async def _find_failed_at_start(
     context: GateContext, command: CommandHook, related: CommandHook, start: str
 ) -> Counter[str] | None:
     """Return the tests that failed on the files of the start, by a run of the same tests there or a stored one of all. None: not known."""
-    from turngate.gates.failures import WHOLE_OUTPUT  # noqa: PLC0415 # lazy: for failures only
+    from turngate.gates.failures import WITHOUT_NAME  # noqa: PLC0415 # lazy: for failures only
 
     found = []
     whole = _results(context, _text(command)).find(start)
     if whole and whole.names is not None and not whole.incomplete:
-        found += [] if any(name.startswith(WHOLE_OUTPUT) for name in whole.names) else [whole.names]
+        found += [] if any(name.startswith(WITHOUT_NAME) for name in whole.names) else [whole.names]
     ran = await run_at_start(context, related, 0.0)
     if isinstance(ran, Exited):
         if ran.code == 0 or _describe_empty_run(related, ran, "tests") is not None:
@@ -351,7 +357,7 @@ def _note_tests(
 def _count_failures(context: GateContext, report: Exited | TimedOut) -> int:
     from turngate.gates.failures import read_output  # noqa: PLC0415 # lazy: for failures only
 
-    return read_output(report.stdout, report.stderr, context.project).names.total()
+    return len(read_output(report.stdout, report.stderr, context.project).failures) or 1
 
 
 async def record_command(context: GateContext, counted_as: Iterable[str]) -> Mapping[str, Any]:
