@@ -179,6 +179,14 @@ def test_a_new_error_without_a_name_blocks_once_and_then_the_user_reads_it(proje
     assert session.stop() == {"systemMessage": told}
 
 
+def test_the_heading_of_a_file_with_a_named_failure_is_no_error_of_its_own(project: Path) -> None:
+    vitest = " ❯ {0} (2 tests | 1 failed) 9ms\n\n FAIL  {0} > old\nAssertionError: expected 3 to be 4\n\n Tests  1 failed (2)\n"
+    session = begin(project, vitest.format("a.test.js"), **{"a.test.js": ""})
+    (project / "a.test.js").rename(project / "b.test.js")
+    write(project, {"output": vitest.format("b.test.js")})
+    assert session.stop() == OLD_ONLY
+
+
 def test_more_failures_than_are_read_are_reported(project: Path) -> None:
     output = "".join(f"a.py:{line}:1: F401 unused {line}\n" for line in range(2100))
     session = begin(project, output)

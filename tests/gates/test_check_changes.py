@@ -279,6 +279,12 @@ WEAKENED: dict[str, tuple[Files, str, Files, str]] = {
         {"shop/ruff.toml": "exclude = ['*']\n"},
         'shop/ruff.toml is new: `{ "exclude": [ "*" ] }`',
     ),
+    "a configuration above the folder of the command": (
+        {"libs/alpha/a.py": ""},
+        "cd libs/alpha && ruff check .",
+        {"libs/ruff.toml": "exclude = ['*']\n"},
+        'libs/ruff.toml is new: `{ "exclude": [ "*" ] }`',
+    ),
     "a first configuration": (
         {},
         "pytest -q",
@@ -444,6 +450,11 @@ ORDINARY: dict[str, tuple[Files, str, Files]] = {
             "main.o: main.c util.h parse.h\nparse.o: parse.c\n\tgcc -c parse.c\n"
             "%.pdf: %.md\n\tpandoc $<\ndefine HELP\n  make test: runs it\nendef\nifdef DEBUG\nCFLAGS = -g\nendif\n"
         },
+    ),
+    "configuration in a folder beside that of the command": (
+        {"alpha/ruff.toml": "line-length = 90\n"},
+        "cd alpha && ruff check .",
+        {"beta/ruff.toml": "line-length = 80\n"},
     ),
     "comments in configuration": (
         {

@@ -40,6 +40,22 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "build": "npm run build",
         },
     ),
+    "pytest that is quiet by its configuration": (
+        {"pyproject.toml": '[tool.pytest.ini_options]\naddopts = "-ra -q"\n'},
+        {"tests": "pytest"},
+    ),
+    "pytest that is quiet by a list on several lines": (
+        {"pyproject.toml": '[tool.pytest.ini_options]\naddopts = [\n    "-ra",\n    "--quiet",\n]\n'},
+        {"tests": "pytest"},
+    ),
+    "pytest that is quiet by its own file": (
+        {"pytest.ini": "[pytest]\naddopts =\n    -q\n"},
+        {"tests": "pytest"},
+    ),
+    "pytest that is not quiet": (
+        {"pytest.ini": "[pytest]\naddopts = --quick -ra\n", "Makefile": "x:\n\tgrep -q y\n"},
+        {"tests": "pytest -q"},
+    ),
     "pnpm, by its lock file": (
         {"package.json": '{"scripts": {"test": "vitest run", "lint": "eslint ."}}', "pnpm-lock.yaml": ""},
         {"tests": "pnpm test", "lint": "pnpm run lint"},

@@ -82,9 +82,10 @@ async def find_definition(
     if not commands:
         return {}
     pattern = f"{toolchains.MAY_DEFINE}|{toolchains.CONFIGURATION_IN_ROOT}"
-    listed, ignored = await list_matching(context.commands, pattern, MAX_NAMES, context.state_folder)
+    found_by_git = await list_matching(context.commands, pattern, MAX_NAMES, context.state_folder)
     above = _folders_above(context)
-    names = {*files.names, *listed, *ignored, *_names_in(context.project, above)}
+    of_git, ignored = (_near(each, commands) for each in found_by_git)
+    names = {*_near(files.names, commands), *of_git, *ignored, *_names_in(context.project, above)}
     kinds = sorted(map(_kind, commands))
     start = {COMMAND: "\n".join(kind for kind, _ in kinds)}
     for each in toolchains.VARIABLES:
@@ -115,7 +116,7 @@ async def find_definition(
     if words & toolchains.OBEY_GITIGNORE:
         hidden = (await context.commands.run_script(TRACKED_AND_IGNORED)).stdout.rstrip()
         parts = {**parts, "what .gitignore names of the files in git": hidden}
-    may_define = {*listed, *(name for name in names if re.search(f"(?i){toolchains.MAY_DEFINE}", name))}
+    may_define = {*of_git, *(name for name in names if re.search(f"(?i){toolchains.MAY_DEFINE}", name))}
     may_define = {name for name in may_define if not re.search(toolchains.NO_CONFIGURATION, name)}
     # `python -m pytest` would run these instead of the tool.
     may_define |= {f"{tool}{end}" for tool in words & PYTHON_TOOLS for end in (".py", "/__main__.py")}
@@ -134,6 +135,19 @@ async def find_definition(
         if text[MAX_PART_CHARS:]
     }
     return kept | long | hashes
+
+
+def _near(names: Iterable[str], commands: Sequence[str]) -> list[str]:
+    """Return the files in the folders in which the commands run (`cd web && npm test`), and above and below them."""
+    matches = [re.match(r"cd ([\w./-]+) && ", command) for command in commands]
+    folders = [f"{normpath(match[1])}/" for match in matches if match]
+    if len(folders) < len(commands) or any(each.startswith(("/", ".")) for each in folders):
+        return [*names]
+    return [
+        name
+        for name in names
+        if any(name.startswith(each) or each.startswith(dirname(name)) for each in folders)
+    ]
 
 
 async def _read_nearest(context: GateContext, names: Iterable[str], limit: int) -> dict[str, str]:

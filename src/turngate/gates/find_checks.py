@@ -459,6 +459,8 @@ def _sign_of(name: str, tool: PythonTool, configured: Mapping[str, Any], project
 
 _SELECTS = r"\s-(?:k|m)\b|::|--codspeed|--(?:lf|deselect)\b|py\.?test .*--ignore\b|bench|integration|e2e|/\.|--verifytypes|--install-types(?!\s+--non)"
 _LEAVES_OUT = r"\s-[mk][ =]?(?:'not [^']+'|\"not [^\"]+\")"  # slow tests and the like, of pytest
+_ADDOPTS = r"(?m)^[ \t]*addopts[ \t]*=[ \t]*(\[[^\]]*|.*(?:\n[ \t]+.*)*)"
+_QUIET = r"(?<![\w-])-(?:\w*q|-quiet\b)"
 _REPORTING = r"(?:--cov|--junit|--color|--durations|--output-format|--show-diff|--statistics|--diff|-v+$|-s$|--tb|--(?:no-)?pretty|--html|--xml)"
 
 
@@ -476,7 +478,11 @@ def _arguments(
     ]
     if name == "pytest":
         part = re.search(_LEAVES_OUT, plain[0]) if plain else None
-        return " ".join((tool.arguments, *places)) + (part[0] if part else "")
+        # With another `-q` in its configuration, it prints no number of tests.
+        is_quiet = any(
+            re.search(_QUIET, each) for text in project.texts.values() for each in re.findall(_ADDOPTS, text)
+        )
+        return " ".join((*(() if is_quiet else (tool.arguments,)), *places)) + (part[0] if part else "")
     if name == "ruff":
         return " ".join((tool.arguments, *places))
     if name == "flake8" and not places and (folder := _environment(project)):

@@ -145,7 +145,7 @@ LISTED_FOLDERS = (
     "ci",
 )
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # GNU make reads the first of them
-_SETTINGS = """package.json deno.json deno.jsonc composer.json pyproject.toml setup.cfg tox.ini noxfile.py mypy.ini .mypy.ini requirements.txt
+_SETTINGS = """package.json deno.json deno.jsonc composer.json pyproject.toml setup.cfg tox.ini noxfile.py pytest.ini mypy.ini .mypy.ini requirements.txt
 requirements-dev.txt Cargo.toml justfile Justfile .justfile Taskfile.yml Taskfile.yaml .pre-commit-config.yaml Rakefile"""
 READ_FILES = (*MAKEFILES, *_SETTINGS.split(), "Pipfile", "Gemfile")
 _ALSO_READ = rf"{re.escape(WORKFLOWS)}/[^/]+\.ya?ml|(?:scripts?|ci)/[\w.-]*(?:test|lint|check|format|types)[\w.-]*|[\w.-]*\.sh"

@@ -723,7 +723,7 @@ NOT_CONFIGURED = (
     r"|g?make: \*\*\* No rule to make target '[^']*'\. +Stop\.|Error: (?:\S*/)?build is not a directory|Error: could not load cache|ERROR: No such build data file as .*|\*\* \(Mix\) Could not invoke task .*"
     r"|Cannot detect source of '--.*|Error: Bad command line option '.*|Error: Must specify at least one <test>"
     r"|npm (?:ERR!|error) (?:npx )?canceled due to missing packages.*|npm (?:ERR!|error) code E404|npm (?:ERR!|error) network .*"
-    r"|(?:error: |  )?(?:failed to (?:download|get) .*|Could not resolve host: .*)|go: .*: dial tcp: .*"
+    r"|(?:error: |  )?failed to download .*|.*Could(?: not|n't) resolve host.*|go: .*: dial tcp: .*"
 )
 
 

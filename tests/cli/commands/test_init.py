@@ -13,6 +13,7 @@ import pytest
 from tests.support.builders import rule, script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.gates import claude_input
+from tests.support.git_projects import write
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal, wait_for
 from turngate.cli.commands.gates.actions import GateEntry, GateResult
 from turngate.cli.commands.init.command import describe_trial
@@ -302,6 +303,24 @@ def test_a_check_that_the_tests_run_is_not_a_second_gate(init: Init, project: Pa
     (project / "package.json").write_text('{"scripts": {"test": "eslint . && jest", "lint": "eslint ."}}')
     init("--yes")
     assert [gate["id"] for gate in gates(project)] == ["tests"]
+
+
+def test_a_package_that_needs_another_one_is_checked_after_a_change_of_either(
+    init: Init, project: Path
+) -> None:
+    write(
+        project,
+        {
+            "package.json": '{"workspaces": ["packages/*"]}',
+            "packages/lib/package.json": '{"name": "@x/lib", "scripts": {"test": "node --test"}}',
+            "packages/app/package.json": '{"name": "@x/app", "scripts": {"test": "node --test"}, "dependencies": {"@x/lib": "*"}}',
+        },
+    )
+    init("--yes")
+    assert [(gate["id"], gate.get("options")) for gate in gates(project)] == [
+        ("tests-packages-app", None),
+        ("tests-packages-lib", {"ifChanged": ["packages/lib/**"]}),
+    ]
 
 
 def test_the_packages_of_a_workspace_get_a_gate_each(init: Init, project: Path) -> None:

@@ -76,14 +76,25 @@ def propose_for(
     if "tests" in found:
         return root
     gates, missing = [*root.gates], [*root.missing]
-    for folder in _packages(project, files, is_searched=not found)[:MAX_PACKAGES]:
-        inner = read_project_files(os.path.join(project, folder))
+    packages = {
+        folder: read_project_files(os.path.join(project, folder))
+        for folder in _packages(project, files, is_searched=not found)[:MAX_PACKAGES]
+    }
+    texts = {
+        folder: "\n".join(each.texts.get(name, "") for name in _MANIFESTS)
+        for folder, each in packages.items()
+    }
+    names = {match[1] for text in texts.values() if (match := re.search(_PACKAGE_NAME, text))}
+    for folder, read in packages.items():
+        # A change of what a package needs of the workspace concerns it too.
+        words = re.findall(_WORD, re.sub(_PACKAGE_NAME, "", texts[folder], count=1))
+        is_alone = names.isdisjoint(words)
         locks = {*PYTHON_LOCK_FILES, *NODE_LOCK_FILES} & files.names  # those of the workspace are its own
-        inner = ProjectFiles(inner.names | locks, inner.texts)
+        inner = ProjectFiles(read.names | locks, read.texts)
         own = propose(
             [each for each in find_check_commands(inner) if each.check not in found], has_program, wanted
         )
-        gates += [_in_folder(gate, folder) for gate in own.gates]
+        gates += [_in_folder(gate, folder, is_alone=is_alone) for gate in own.gates]
         missing += own.missing
     if not gates:
         missing += [each for each in commands if is_unready(each.program, files.names)]
@@ -136,6 +147,8 @@ def _gate(found: CheckCommand, *, is_first: bool, follows: bool) -> ProposedGate
 # Packages of a workspace
 
 _MANIFESTS = ("package.json", "pyproject.toml", "go.mod", "Cargo.toml", "*.sln*", "pom.xml", "composer.json")
+_PACKAGE_NAME = r"""(?m)^[\s{,]*["']?name["']?\s*[:=]\s*["']([^"']+)["']"""
+_WORD = r"[\w@/.-]+"
 _NO_PACKAGE = r"^/|(?:^|/)(?:\.[^/]*|node_modules|vendor|third_party|examples?|docs?|fixtures?|testdata|tests?|templates?|venv)(?:/|$)"
 
 
@@ -185,7 +198,7 @@ def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:
     ]
 
 
-def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
+def _in_folder(gate: ProposedGate, folder: str, *, is_alone: bool) -> ProposedGate:
     command = f"cd {shlex.quote(folder)} && {gate.command}"
     limit = {key: gate.entry[key] for key in ("timeout",) if key in gate.entry}
     name = f"{gate.id}-{folder.replace('/', '-')}"
@@ -193,10 +206,10 @@ def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
         "type": "gate",
         "id": name,
         "command": command,
-        "options": {"ifChanged": [f"{folder}/**"]},
+        **({"options": {"ifChanged": [f"{folder}/**"]}} if is_alone else {}),
         **limit,
     }
-    others = tuple(_in_folder(each, folder) for each in gate.others)
+    others = tuple(_in_folder(each, folder, is_alone=is_alone) for each in gate.others)
     quicker = gate.quicker and f"cd {shlex.quote(folder)} && {gate.quicker}"
     return ProposedGate(entry, command, os.path.join(folder, gate.found_in), quicker, others)
 
