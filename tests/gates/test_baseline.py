@@ -187,6 +187,22 @@ def test_the_heading_of_a_file_with_a_named_failure_is_no_error_of_its_own(proje
     assert session.stop() == OLD_ONLY
 
 
+def test_a_program_that_was_there_at_the_start_and_is_not_found_any_more_blocks(project: Path) -> None:
+    make_repository(project, {"lib.sh": "greet() { true; }\n", "run.sh": ". ./lib.sh\ngreet\n"})
+    session = Session(project, "--", "sh ./run.sh")
+    write(project, {"lib.sh": "welcome() { true; }\n"})
+    assert session.stop() == blocked(
+        "`sh ./run.sh`: exit code 127: ./run.sh: 2: greet: not found\n\nOn the files of the session's start it can run."
+    )
+
+
+def test_a_program_that_is_not_there_at_the_start_either_could_not_run(project: Path) -> None:
+    make_repository(project, {"other": ""})
+    session = Session(project, "--", "no-such-program")
+    write(project, {"other": "1"})
+    assert "decision" not in session.stop()
+
+
 def test_more_failures_than_are_read_are_reported(project: Path) -> None:
     output = "".join(f"a.py:{line}:1: F401 unused {line}\n" for line in range(2100))
     session = begin(project, output)

@@ -144,6 +144,18 @@ WEAKENED: dict[str, tuple[Files, str, Files, str]] = {
         {"Makefile": "define RUN\ntrue\nendef\ntest:\n\t$(call RUN)\n"},
         "the variable `RUN` of Makefile was `exit 1`, now `true`",
     ),
+    "a test that a list of make skips": (
+        {"Makefile": "SKIP_TESTS = a\ntest:\n\t./run $(SKIP_TESTS)\n"},
+        "make test",
+        {"Makefile": "SKIP_TESTS = a b\ntest:\n\t./run $(SKIP_TESTS)\n"},
+        "the variable `SKIP_TESTS` of Makefile was `a`, now `a b`",
+    ),
+    "a conftest.py that sets options of pytest": (
+        {},
+        "pytest",
+        {"conftest.py": "def pytest_configure(config):\n    config.option.keyword = 'not slow'\n"},
+        "what conftest.py does for all tests is new: `def pytest_configure(config): config.option.keyword = 'not slow'`",
+    ),
     "how make runs all recipes": (
         {"Makefile": "test:\n\texit 1\n"},
         "make test",
@@ -455,6 +467,11 @@ ORDINARY: dict[str, tuple[Files, str, Files]] = {
         {"alpha/ruff.toml": "line-length = 90\n"},
         "cd alpha && ruff check .",
         {"beta/ruff.toml": "line-length = 80\n"},
+    ),
+    "a test more in a list of make": (
+        {"Makefile": "TESTS = test_a test_b\ntest: $(TESTS)\n\tfor t in $(TESTS); do ./$$t; done\n"},
+        "make test",
+        {"Makefile": "TESTS = test_a test_b test_c\ntest: $(TESTS)\n\tfor t in $(TESTS); do ./$$t; done\n"},
     ),
     "comments in configuration": (
         {

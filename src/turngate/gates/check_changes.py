@@ -70,6 +70,7 @@ _NEVER = (
 )
 _SOURCE = rf"\.(?:{_CODE}|(?:ba)?sh)$"
 _COMPILED = r"\.(?:[ch]|cc|cpp|cxx|hh|hpp|hxx|o|obj|[sS])$"  # in a rule of make, what is compiled
+_LIST = r"(?i)the variable `(?!\w*(?:skip|excl|ignor|disab))\w*(?:test|src|source|obj|file|module|bin|prog|case)s?`"
 _COMMENT_OR_STRING = (
     r"""("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|`(?:\\.|[^`\\])*`?)|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)"""
 )
@@ -396,10 +397,20 @@ def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[
         names = [
             name for name in names if name in before or not re.match(r"`|the script `(?!pre|post)", name)
         ]
-        names = [name for name in names if name != COMMAND]
+        names = [name for name in names if name != COMMAND and not _has_grown(name, before, now)]
     elif COMMAND in names:  # parts that are missing are those of the other command
         names = [name for name in names if name in now or name == COMMAND]
     return [_describe_part(name, before.get(name), now.get(name)) for name in names]
+
+
+def _has_grown(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Return whether a variable of make that lists tests or sources has more of them, and all that it had."""
+    words, old = now.get(name, "").split(), before.get(name, "").split()
+    return (
+        bool(re.match(_LIST, name))
+        and {*old} <= {*words}
+        and not any(each[0] in "-$" for each in {*words} - {*old})
+    )
 
 
 def _essence(name: str, parts: Mapping[str, str]) -> str | None:

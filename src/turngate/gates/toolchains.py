@@ -378,7 +378,7 @@ CONFIGURATION_IN_ROOT = (
 # What can leave tests out, or end a run; the fixtures of a conftest.py are the project's own, unless they skip all tests.
 LEAVES_TESTS_OUT = (
     r"\bcollect_ignore|\bpytest_plugins\b|\bdef pytest_(?!addoption\b|configure\b)|\bSystemExit\b|\b_?exit\(|"
-    r"\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b|\bautouse\b(?s:.{0,300}?)\b(?:skip|xfail)"
+    r"\bexitstatus\b|\bconfig\.(?:option|args)\b|\bimportorskip\b|\ballow_module_level\b|\bautouse\b(?s:.{0,300}?)\b(?:skip|xfail)"
 )
 # What says only which packages are installed, and what separates values in JSON.
 INSTALLED_JSON = r'"\w{0,20}[dD]ependencies"\s*:\s*\{[^{}]*\}|"version"\s*:\s*"[^"]*"|[\s,]+'

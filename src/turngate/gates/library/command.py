@@ -45,6 +45,7 @@ _ENDED = r"(?m)stopping after \d+ failures|(?i:\bbail(?:ed|ing)? out)|^error: te
 _FAILED_TARGET = r"(?m)^g?make(?:\[\d+\])?: \*\*\* \[(?:\S+: )?(\S+)\] Error "
 NEW_ERROR = "Its output has an error without a name that it did not have at the session's start:"
 NO_FAILURE = "If this is not a failure of the check, stop again: the user then reads it."
+EXIT_CODE = "exit code "  # how `missing_program` begins
 MAX_ERROR_CHARS = 200
 RELATED_SHARE = 1 / 3  # of the time that is left, for the tests of a change
 ONLY_RELATED = "These are tests that the change concerns. The others were not run."
@@ -108,6 +109,12 @@ async def hold_until_passed(
         return Fault(why)
     if isinstance(result, Block) and isinstance(report, Exited):
         result = await _without_known_failures(context, command, check, definition, report, result, seconds)
+    elif isinstance(result, Fault) and isinstance(report, Exited) and result.error.startswith(EXIT_CODE):
+        # Such as a program that was not found: also a function of the project that a script calls.
+        ran = await run_at_start(context, command, seconds)
+        at_start = None if isinstance(ran, str) else judge(command, ran, check, context.project)
+        if isinstance(at_start, Allow | Block):
+            result = Block(f"{result.error}\n\nOn the files of the session's start it can run.")
     fewer = (
         _note_tests(context, counted_as, report, has_passed=isinstance(result, Allow))
         if check == "tests"
