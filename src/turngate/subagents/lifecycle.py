@@ -198,7 +198,8 @@ class RunLifecycle:
         """Get the transcript of a subagent for workers, and its files if its project is in git."""
         run, folder = self.current, self._context.options.folder
         transcript = StoredTranscript(self._registry, self._host.transcript_path(run))
-        await self._context.call(partial(transcript.fetch, run, exact=folder is not None))
+        if (run.state, run.id) != ("running", run.chain):  # otherwise nothing is stored yet
+            await self._context.call(partial(transcript.fetch, run, exact=folder is not None))
         if folder:
             if not self._folder:
                 await folder.lock.acquire()

@@ -33,7 +33,8 @@ class RunsElsewhere:
         """Return the runs that a live process other than the owner runs. This blocks."""
         unfinished = registry.read("unfinished", self._session_id)
         others = [run for run in unfinished if run.owner != owner and is_own(run)]
-        self._places = registry.living({run.owner for run in others}) if others else {}
+        owners = {run.owner for run in others if not run.is_for_workers}
+        self._places = registry.living(owners) if owners else {}
         return [run for run in others if run.owner in self._places or run.is_for_workers]
 
     def update(self, runs: Sequence[SubagentRun]) -> None:

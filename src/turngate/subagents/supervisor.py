@@ -447,14 +447,15 @@ class Supervisor:
                 pause = MAX_POLL_S
                 if self.elsewhere or (version != previous and not self._options.slots):
                     await self._look_elsewhere(context)
-                is_idle = not (self.elsewhere or self._lifecycles or self._options.slots)
-                if is_idle and await call(registry.find, "leftovers") is None:
-                    return
                 if may_resume := time.monotonic() - resumed_at > RESUME_INTERVAL_S:
                     resumed_at = time.monotonic()
+                is_idle = may_resume and not (self.elsewhere or self._lifecycles or self._options.slots)
+                if is_idle and await call(registry.find, "leftovers") is None:
+                    return
                 if may_resume or (self._lifecycles and version != previous):
                     await self._look_at_own(context, may_resume=may_resume)
-                await self.recover_and_notify()
+                if may_resume or self._options.slots or not registry.store.has_lease:
+                    await self.recover_and_notify()
                 if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.slots:
                     deleted_at = time.monotonic()
                     await call(registry.delete_finished)
@@ -518,7 +519,7 @@ class Supervisor:
         """Adopt the runs of a process that ended before its subagents count as ended, so that the turn waits on."""
         read = partial(self.elsewhere.read, context.registry, context.owner, self.is_own)
         runs = await context.call(read)
-        if self.elsewhere.gone(runs):
+        if not all(run.is_for_workers for run in self.elsewhere.gone(runs)):
             await self.recover_and_notify()
             runs = await context.call(read)
         for run in filter(lambda run: run.is_for_workers, self.elsewhere.gone(runs)):

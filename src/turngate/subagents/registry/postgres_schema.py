@@ -84,7 +84,8 @@ BEGIN
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER notify_change AFTER INSERT OR UPDATE ON turngate.runs
-  FOR EACH ROW EXECUTE FUNCTION turngate.notify_change();
+  FOR EACH ROW WHEN (NEW.owner = '' OR NEW.state IN ('waiting', 'steering', 'killed', 'announced', 'given_up'))
+  EXECUTE FUNCTION turngate.notify_change();
 """
 
 _OWN = "owner IN (SELECT id FROM turngate.owners WHERE login = session_user)"

@@ -39,11 +39,9 @@ Connection = psycopg.Connection[DictRow]
 
 
 def connect(url: str) -> Connection:
-    """Open a connection on which parameters are sent in the statement, so that it may go through a pool."""
     given = conninfo_to_dict(url)
     url = make_conninfo(url, **{name: value for name, value in DEFAULTS.items() if name not in given})
-    cursor = psycopg.ClientCursor[DictRow]
-    return Connection.connect(url, autocommit=True, row_factory=dict_row, cursor_factory=cursor)
+    return Connection.connect(url, autocommit=True, row_factory=dict_row)
 
 
 def name_of(url: str) -> str:
@@ -79,7 +77,7 @@ def create_schema(url: str) -> list[str]:
 
 def _check_version(db: Connection, name: str) -> None:
     try:
-        [row] = db.execute("SELECT version FROM turngate.schema_version").fetchall()
+        [row] = db.execute("SELECT version, pg_backend_pid() FROM turngate.schema_version").fetchall()
     except psycopg.ProgrammingError as error:
         raise RegistryError(f"{name} has no schema that this login may use: {INIT}") from error
     if row["version"] > SCHEMA_VERSION:
@@ -87,6 +85,8 @@ def _check_version(db: Connection, name: str) -> None:
             f"{name} has schema version {row['version']}, and this version of Turngate knows {SCHEMA_VERSION}: "
             "a later version wrote it; update Turngate"
         )
+    if row["pg_backend_pid"] != db.info.backend_pid:  # behind a pool, where each transaction may have another session
+        db.prepare_threshold = None
 
 
 class PostgresStore:
@@ -125,8 +125,10 @@ class PostgresStore:
         with self._lock:
             try:
                 if self._db is not None:
-                    with contextlib.suppress(psycopg.OperationalError, psycopg.InterfaceError):
+                    # The last: the table has more columns than when the statement was prepared.
+                    with contextlib.suppress(psycopg.OperationalError, psycopg.InterfaceError, psycopg.NotSupportedError):
                         return self._execute(statement, {**values, **clean})
+                    self._db.close()
                 return self._execute(statement, {**values, **clean})
             except psycopg.Error as error:
                 raise RegistryError(f"{self.name} cannot be used: {' '.join(str(error).split())}") from error
@@ -137,9 +139,11 @@ class PostgresStore:
         if self._db is None or self._db.closed:
             self._db = self._connect()
         values = {"lease_s": LEASE_S, "host": socket.gethostname(), **values}
-        cursor = self._db.execute(render(statement, "postgresql"), values)
-        while cursor.nextset():
-            pass
+        *first, last = render(statement, "postgresql").split("; ")
+        with self._db.pipeline() if first else contextlib.nullcontext():  # one transaction, sent at once
+            for each in first:
+                self._db.execute(each, values)
+            cursor = self._db.execute(last, values)
         return cursor.fetchall() if cursor.description else []
 
     def _connect(self) -> Connection:
