@@ -375,7 +375,7 @@ def test_a_connection_that_is_cut_is_opened_again(server: PostgresServer) -> Non
         registry.wait_for_change(registry.wait_for_change(-1, 0), 0.1)
         with opened(Path()) as other:
             seen = registry.wait_for_change(registry.wait_for_change(-1, 0), 0.5)
-            change(other, "finish")
+            change(other, "kill")
             assert registry.wait_for_change(seen, HANG_TIMEOUT_S) != seen
 
 

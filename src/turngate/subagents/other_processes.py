@@ -16,6 +16,7 @@ class RunsElsewhere:
         self._session_id = session_id
         self._notify_parent, self._notice = notify_parent, notice
         self._runs: dict[str, SubagentRun] = {}  # by chain
+        self._added: dict[str, SubagentRun] = {}  # since the last `read` began
         self._places: dict[str, str] = {}  # of their owners
         self._reported: set[str] = set()  # chains that the user knows of
         self._updated = asyncio.Event()  # replaced at each update
@@ -31,6 +32,7 @@ class RunsElsewhere:
         self, registry: Registry, owner: str, is_own: Callable[[SubagentRun], bool]
     ) -> list[SubagentRun]:
         """Return the runs that a live process other than the owner runs. This blocks."""
+        self._added = {}
         unfinished = registry.read("unfinished", self._session_id)
         others = [run for run in unfinished if run.owner != owner and is_own(run)]
         owners = {run.owner for run in others if not run.is_for_workers}
@@ -39,7 +41,7 @@ class RunsElsewhere:
 
     def update(self, runs: Sequence[SubagentRun]) -> None:
         """Notify the agents whose subagents are no longer run elsewhere, and the user of those that are."""
-        before, self._runs = self._runs, {run.chain: run for run in runs}
+        before, self._runs = self._runs, {run.chain: run for run in (*self._added.values(), *runs)}
         for run in runs:
             if run.is_for_workers and run.recoveries > before.get(run.chain, run).recoveries:
                 lost = "what it has done since its last end, or its start, may be lost"
@@ -55,12 +57,12 @@ class RunsElsewhere:
 
     def gone(self, runs: Sequence[SubagentRun]) -> list[SubagentRun]:
         """Return the runs that were among them until now."""
-        chains = {run.chain for run in runs}
+        chains = {run.chain for run in runs} | self._added.keys()
         return [run for run in self._runs.values() if run.chain not in chains]
 
     def add(self, run: SubagentRun) -> None:
         """Add a run for workers that was registered just now, or one that this process has lost."""
-        self._runs[run.chain] = run
+        self._runs[run.chain] = self._added[run.chain] = run
 
     async def wait_for_end(self, chain: str) -> None:
         while chain in self._runs:

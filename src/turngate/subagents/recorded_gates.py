@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
@@ -32,6 +31,8 @@ NOT_ABOUT_GATES = frozenset(
         *("when_user_pending", "retention_days", "registry", "problems"),
     }
 )
+
+_DEFAULTS = vars(Settings())
 
 
 @frozen(kw_only=True)
@@ -129,9 +130,8 @@ def describe_gates(gates: Gates) -> str:
 
 def compared_settings(settings: Settings) -> dict[str, str]:
     """Return a fingerprint of each setting that decides how gates are asked, if it is not the default."""
-    names = [each.name for each in fields(Settings) if each.name not in NOT_ABOUT_GATES]
-    values, default = vars(settings), vars(Settings())
-    return {name: _fingerprint([values[name]]) for name in names if values[name] != default[name]}
+    values = {name: value for name, value in vars(settings).items() if name not in NOT_ABOUT_GATES}
+    return {name: _fingerprint([value]) for name, value in values.items() if value != _DEFAULTS[name]}
 
 
 def _hook_gates(settings: Settings, agent_type: str) -> Iterator[tuple[str, str]]:

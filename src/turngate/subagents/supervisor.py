@@ -61,6 +61,7 @@ class Supervisor:
         self._open_registry = partial(Registry, state, setting=self._setting)
         self._context: LifecycleContext | None = None  # while it is connected
         self._connecting = asyncio.Lock()
+        self._offered: dict[frozenset[str], float] = {}  # labels that a worker had then
         self._noticed: set[str] = set()  # what the user was told once, such as waits for the registry
         self._lifecycles: dict[str, RunLifecycle] = {}  # by chain
         self._tasks: dict[str, asyncio.Task[None]] = {}  # of the lifecycles
@@ -252,9 +253,13 @@ class Supervisor:
         return run
 
     async def _notice_missing_worker(self, context: LifecycleContext, run: SubagentRun) -> None:
-        wanted = {*run.launch["workers"]["labels"]}
+        wanted = frozenset(run.launch["workers"]["labels"])
+        if self._offered.get(wanted, 0.0) > time.monotonic() - LEASE_S:
+            return
         offered = [{*json.loads(each["labels"])} for each in await context.call(context.registry.workers)]
-        if not any(wanted <= labels for labels in offered):
+        if any(wanted <= labels for labels in offered):
+            self._offered[wanted] = time.monotonic()
+        else:
             needs = ", ".join(map(printable, run.launch["workers"]["labels"]))
             self._notice_once(
                 f"no worker is running that may take subagents with: {needs}; they wait for one"

@@ -13,7 +13,7 @@ WITH outdated AS (DELETE FROM turngate.owners WHERE seen < now() - make_interval
 INSERT INTO turngate.owners (id, host, version, slots, labels)
 VALUES ($owner, $host, $version, $slots, $labels) RETURNING id"""
 NOT_DURABLE = "! synchronous_commit is off: after a crash, announced results can be lost or announced again; set it to on"
-CHANGES = "turngate"  # the channel of notifications
+CHANGES, WAITING = "turngate", "waiting"  # the channel of notifications, and one of them
 
 # What no transition changes, and a run takes over from the one that it replaces.
 _INHERITED = (
@@ -80,12 +80,14 @@ CREATE OR REPLACE TRIGGER check_claim AFTER INSERT OR UPDATE OF owner ON turngat
 
 CREATE OR REPLACE FUNCTION turngate.notify_change() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN
-  PERFORM pg_notify('{CHANGES}', '');
+  -- For workers, for the sessions of a login, or for all.
+  PERFORM pg_notify('{CHANGES}', CASE WHEN NEW.state = 'waiting' AND NEW.error = '' THEN '{WAITING}'
+    WHEN NEW.state = 'announced' THEN 'login ' || NEW.login ELSE '' END);
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER notify_change AFTER INSERT OR UPDATE ON turngate.runs
-  FOR EACH ROW WHEN (NEW.owner = '' OR NEW.state IN ('waiting', 'steering', 'killed', 'announced', 'given_up'))
-  EXECUTE FUNCTION turngate.notify_change();
+  FOR EACH ROW WHEN (NEW.owner = '' OR NEW.recoveries > 0
+    OR NEW.state IN ('waiting', 'steering', 'killed', 'announced', 'given_up')) EXECUTE FUNCTION turngate.notify_change();
 """
 
 _OWN = "owner IN (SELECT id FROM turngate.owners WHERE login = session_user)"

@@ -26,7 +26,7 @@ except ImportError as missing:
     raise RegistryError(f"a registry on PostgreSQL needs psycopg: {install_command('postgres')}") from missing
 
 POLL_S = 2.0  # for changes that no notification tells of, such as behind a pool of connections
-SETTLE_S = 0.05  # changes that follow each other so closely are noticed together
+SETTLE_S = 0.02  # changes that follow each other so closely are noticed together
 LISTEN_SLICE_S = 0.2  # after which a `close` is noticed
 OWNER_RETENTION_S = 3600.0
 INIT = "`turngate registry init` creates it and its roles, with the URL of the owner of the database"
@@ -87,6 +87,8 @@ def _check_version(db: Connection, name: str) -> None:
         )
     if row["pg_backend_pid"] != db.info.backend_pid:  # behind a pool, where each transaction may have another session
         db.prepare_threshold = None
+    else:
+        db.execute("SET plan_cache_mode = force_generic_plan")
 
 
 class PostgresStore:
@@ -106,7 +108,9 @@ class PostgresStore:
         self._listener: Connection | None = None
         self._closed = False
         self._changes = 0
-        self.execute("SELECT 1 AS one", {})  # reports what is wrong
+        [row] = self.execute("SELECT 'login ' || session_user AS login", {})  # reports what is wrong
+        self._login = row["login"]
+        self._heeded = {"", schema.WAITING, self._login}  # notifications
 
     def close(self) -> None:
         self._closed = True
@@ -144,7 +148,7 @@ class PostgresStore:
             for each in first:
                 self._db.execute(each, values)
             cursor = self._db.execute(last, values)
-        return cursor.fetchall() if cursor.description else []
+        return [] if cursor.rownumber is None else cursor.fetchall()
 
     def _connect(self) -> Connection:
         db = connect(self._url)
@@ -176,7 +180,7 @@ class PostgresStore:
                 self._listener.execute(f"LISTEN {schema.CHANGES}")
                 self._changes += 1  # what came before is not known
             own = self._db.info.backend_pid if self._db is not None else None
-            if any(each.pid != own for each in self._listener.notifies(timeout=seconds)):
+            if any(each.pid != own and each.payload in self._heeded for each in self._listener.notifies(timeout=seconds)):
                 self._changes += 1
         except psycopg.Error:
             if self._listener is not None:
@@ -187,6 +191,7 @@ class PostgresStore:
     # Owners
 
     def join(self, *, slots: int = 0, labels: Sequence[str] = ()) -> str:
+        self._heeded = {"", schema.WAITING if slots else self._login}
         owner, labels_text = new_owner_id(), json.dumps(list(labels))
         values = {"owner": owner, "version": version("turngate"), "slots": slots, "labels": labels_text}
         self.execute(schema.JOIN, {**values, "retention": OWNER_RETENTION_S})

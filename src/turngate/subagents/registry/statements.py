@@ -179,11 +179,11 @@ WHERE parent = $parent AND state IN ('final', 'announced', 'done') AND taken IS 
 
 OTHER_OWNERS = f"""\
 SELECT DISTINCT owner FROM $runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner != $owner
-AND owner $may_be_gone AND NOT ($for_workers) AND ($project IS NULL OR ($in_project))
+AND owner $may_be_gone AND NOT ($for_workers) AND ($in_project OR $project IS NULL)
 AND NOT (state IN ({_LIVING}) AND chain IN ($ids))"""
 ABANDONED = f"""\
 SELECT * FROM $runs WHERE owner = $dead AND state IN ({_OPEN}) AND {IS_OPEN}
-AND NOT ($for_workers) AND ($project IS NULL OR ($in_project))"""
+AND NOT ($for_workers) AND ($in_project OR $project IS NULL)"""
 # An adoption counts as a recovery only if the owner died; one that ended in order has given up its runs.
 _ADOPTED = f"""\
 owner = $owner, recoveries = recoveries + CASE owner WHEN '' THEN 0 ELSE 1 END,
