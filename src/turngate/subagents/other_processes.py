@@ -33,8 +33,7 @@ class RunsElsewhere:
     ) -> list[SubagentRun]:
         """Return the runs that a live process other than the owner runs. This blocks."""
         self._added = {}
-        unfinished = registry.read("unfinished", self._session_id)
-        others = [run for run in unfinished if run.owner != owner and is_own(run)]
+        others = [run for run in registry.elsewhere(owner, self._session_id, self._runs) if is_own(run)]
         owners = {run.owner for run in others if not run.is_for_workers}
         self._places = registry.living(owners) if owners else {}
         return [run for run in others if run.owner in self._places or run.is_for_workers]

@@ -113,6 +113,8 @@ def _different(wanted: Mapping[str, str] | None, asked: Mapping[str, str] | None
 
 def left_notice(run: SubagentRun, why: str) -> str:
     name, chain = printable(run.name), run.chain[:8]
+    if run.is_for_workers:
+        return f"subagent {name} ({chain}) is left to other workers: {why}"
     return (
         f"subagent {name} ({chain}) of a process that died is left alone: {why}; "
         "continue it with `turngate runs recover` (--current-gates: under the current gates), "

@@ -166,7 +166,8 @@ def test_a_worker_with_other_gates_refuses(
         worker(project) as refusing,  # the gate is not approved here
         start_in_project(project, *words) as session,
     ):
-        assert "is left alone: not all of its gates are asked here: true" in until(refusing, "left alone")
+        left = "is left to other workers: not all of its gates are asked here: true"
+        assert left in until(refusing, left)
         assert [run.owner for run in registry.read("all")] == [""]
         waits = f"! subagent lines waits for another worker: {why} (.turngate/settings.json)\n"
         assert waits in until(session, "waits for another worker")

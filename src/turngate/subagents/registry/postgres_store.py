@@ -34,6 +34,8 @@ INIT = "`turngate registry init` creates it and its roles, with the URL of the o
 DEFAULTS = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 DEFAULTS |= {"tcp_user_timeout": 10_000}
 
+# The last: a column was added after the statement was prepared.
+LOST = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.FeatureNotSupported)
 _LIVES = "seen > now() - make_interval(secs => $lease_s)"
 Connection = psycopg.Connection[DictRow]
 
@@ -71,7 +73,7 @@ def create_schema(url: str) -> list[str]:
             if db.execute("SELECT WHERE current_setting('synchronous_commit') = 'off'").fetchall():
                 done.append(schema.NOT_DURABLE)
     except psycopg.Error as error:
-        raise RegistryError(f"{name} cannot be created: {' '.join(str(error).split())}") from error
+        raise RegistryError(f"{name} cannot be created: {_reason(error)}") from error
     return done
 
 
@@ -85,10 +87,13 @@ def _check_version(db: Connection, name: str) -> None:
             f"{name} has schema version {row['version']}, and this version of Turngate knows {SCHEMA_VERSION}: "
             "a later version wrote it; update Turngate"
         )
-    if row["pg_backend_pid"] != db.info.backend_pid:  # behind a pool, where each transaction may have another session
+    if row["pg_backend_pid"] != db.info.backend_pid:  # behind a pool, which may not pass on what is prepared
         db.prepare_threshold = None
-    else:
-        db.execute("SET plan_cache_mode = force_generic_plan")
+
+
+def _reason(error: psycopg.Error) -> str:
+    """Return what the server says, without the statement; or what psycopg says."""
+    return " ".join((error.diag.message_primary or str(error)).split())
 
 
 class PostgresStore:
@@ -129,13 +134,12 @@ class PostgresStore:
         with self._lock:
             try:
                 if self._db is not None:
-                    # The last: the table has more columns than when the statement was prepared.
-                    with contextlib.suppress(psycopg.OperationalError, psycopg.InterfaceError, psycopg.NotSupportedError):
+                    with contextlib.suppress(*LOST):
                         return self._execute(statement, {**values, **clean})
                     self._db.close()
                 return self._execute(statement, {**values, **clean})
             except psycopg.Error as error:
-                raise RegistryError(f"{self.name} cannot be used: {' '.join(str(error).split())}") from error
+                raise RegistryError(f"{self.name} cannot be used: {_reason(error)}") from error
 
     def _execute(self, statement: str, values: Mapping[str, object]) -> list[DictRow]:
         if self._closed:
@@ -180,7 +184,8 @@ class PostgresStore:
                 self._listener.execute(f"LISTEN {schema.CHANGES}")
                 self._changes += 1  # what came before is not known
             own = self._db.info.backend_pid if self._db is not None else None
-            if any(each.pid != own and each.payload in self._heeded for each in self._listener.notifies(timeout=seconds)):
+            heard = (each.payload for each in self._listener.notifies(timeout=seconds) if each.pid != own)
+            if not self._heeded.isdisjoint(heard):
                 self._changes += 1
         except psycopg.Error:
             if self._listener is not None:

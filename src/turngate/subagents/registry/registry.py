@@ -166,6 +166,13 @@ class Registry:
     def find(self, query: Query, value: str = "") -> SubagentRun | None:
         return self._run(sql.QUERIES[query], value=value)
 
+    def elsewhere(self, owner: str, parent: str, known: Mapping[str, SubagentRun]) -> Sequence[SubagentRun]:
+        """Return the unfinished runs of a session that others own, those that are known as they were without recoveries."""
+        rows = self._rows(sql.ELSEWHERE, owner=owner, parent=parent)
+        same = {row["chain"]: known[row["chain"]] for row in rows if row["is_same"] and row["chain"] in known}
+        found = (same.get(row["chain"]) or self.find("run", row["id"]) for row in rows)
+        return [run for run in found if run is not None]
+
     def delete_finished(self, retention: float = FINISHED_RETENTION_S) -> int:
         """Delete runs that finished `retention` seconds ago, but none with an undelivered result."""
         return len(self._rows(sql.DELETE_FINISHED, retention=retention))

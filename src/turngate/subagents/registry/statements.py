@@ -220,6 +220,10 @@ _UNFINISHED = (
 )
 _FINISHED = "state IN ('done', 'replaced')"
 _OPEN_RUNS = f"SELECT * FROM $runs WHERE {IS_OPEN}"
+# `is_same`: for its session, it is as it was registered.
+ELSEWHERE = f"""\
+SELECT id, chain, $for_workers AND recoveries = 0 AND error = '' AS is_same FROM $runs
+WHERE {IS_OPEN} AND {_UNFINISHED} AND parent = $parent AND owner != $owner ORDER BY created, id"""
 QUERIES: dict[Query, str] = {
     "run": "SELECT * FROM $runs WHERE id = $value",
     "last": "SELECT * FROM $runs WHERE chain = $value AND state != 'replaced' ORDER BY created DESC LIMIT 1",
