@@ -379,6 +379,52 @@ def test_a_connection_that_is_cut_is_opened_again(server: PostgresServer) -> Non
             assert registry.wait_for_change(seen, HANG_TIMEOUT_S) != seen
 
 
+def test_a_column_that_is_added_does_not_stop_what_a_process_has_prepared(server: PostgresServer) -> None:
+    with server.connect(REGISTRY) as db, opened(Path()) as registry:
+        run = registered(registry)
+        for _ in range(20):  # after some, psycopg prepares the statement
+            assert registry.find("run", run.id) == run
+        db.execute("ALTER TABLE turngate.runs ADD COLUMN later text")
+        try:
+            assert registry.find("run", run.id) == run
+        finally:
+            db.execute("ALTER TABLE turngate.runs DROP COLUMN later")
+        assert registry.find("run", run.id) == run
+
+
+def test_a_waiting_run_wakes_workers_and_an_announced_one_the_sessions_of_its_login(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngate.subagents.registry.postgres_store.POLL_S", 10**6)
+    with contextlib.ExitStack() as stack:
+        logins = ("alice", "bob", "worker")
+        alice, bob, worker = (
+            stack.enter_context(contextlib.closing(as_login(postgres, each))) for each in logins
+        )
+        acting = stack.enter_context(contextlib.closing(as_login(postgres, "alice")))
+        running = stack.enter_context(contextlib.closing(as_login(postgres, "worker")))
+        processes = {"alice": (alice, alice.join()), "bob": (bob, bob.join())}
+        processes["worker"] = worker, worker.join(slots=1)
+        seen = {name: each.wait_for_change(-1, 0.5) for name, (each, _) in processes.items()}
+        seen = {name: each.wait_for_change(seen[name], 0.5) for name, (each, _) in processes.items()}
+
+        def woken() -> list[str]:
+            before = dict(seen)
+            for name, (each, _) in processes.items():
+                seen[name] = each.wait_for_change(seen[name], 1)
+            return [name for name in seen if seen[name] != before[name]]
+
+        for_workers(acting, "r", "gpu")
+        assert woken() == ["worker"]
+        owner = running.join(slots=1)
+        assert running.claim(owner, ["gpu"], max_running=1)
+        for name in ("end", "finish"):
+            assert change(running, name, owner=owner)
+        assert woken() == []
+        assert change(running, "announce", owner=owner)
+        assert woken() == ["alice"]
+
+
 def test_without_notifications_as_behind_a_pool_a_change_is_noticed_by_polling(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
