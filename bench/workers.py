@@ -36,7 +36,8 @@ from turngate.subagents.registry.postgres_store import create_schema
 from turngate.subagents.registry.table import new_id
 from turngate.subagents.workers import project_label
 
-BLOCKS, BLOCK_RUNS = 7, 22  # in turns; the medians of the blocks are shown
+WARM_UP = 12  # runs, in which PostgreSQL plans each statement of a new connection
+BLOCKS, BLOCK_RUNS = 7, WARM_UP + 20  # in turns; the medians of the blocks are shown
 GATE = Rule("SubagentStop", CommandHook("true"), source="user")
 WORK_S = 0.1  # of the model of a subagent
 ROUNDS = 101
@@ -115,17 +116,17 @@ async def _block(
             await runner.subagents.connect()
         before = _processor_time(server)
         for number in range(BLOCK_RUNS):
-            before = _processor_time(server) if number == 2 else before  # the others warm up
+            before = _processor_time(server) if number == WARM_UP else before
             announced.clear()
             started = time.perf_counter()
             await session._agent.task_tool.start({"prompt": "nothing", "run_in_background": True})
             await announced.wait()
             times.append(time.perf_counter() - started)
             await runner.subagents.wait_until_idle()
-        processor = (_processor_time(server) - before) / (BLOCK_RUNS - 2)
+        processor = (_processor_time(server) - before) / (BLOCK_RUNS - WARM_UP)
         if is_worker:
             await runner.close_unopened()
-    return statistics.median(times[2:]), processor
+    return statistics.median(times[WARM_UP:]), processor
 
 
 def _when_announced(event: asyncio.Event) -> Callable[[str, SubagentRun], None]:

@@ -87,8 +87,8 @@ def _check_version(db: Connection, name: str) -> None:
             f"{name} has schema version {row['version']}, and this version of Turngate knows {SCHEMA_VERSION}: "
             "a later version wrote it; update Turngate"
         )
-    if row["pg_backend_pid"] != db.info.backend_pid:  # behind a pool, which may not pass on what is prepared
-        db.prepare_threshold = None
+    # At once, but not behind a pool, which may not pass on what is prepared.
+    db.prepare_threshold = 0 if row["pg_backend_pid"] == db.info.backend_pid else None
 
 
 def _reason(error: psycopg.Error) -> str:
