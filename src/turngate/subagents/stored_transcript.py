@@ -3,7 +3,7 @@
 import os
 
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
+from turngate.state.files import make_private_dir, open_regular_file
 from turngate.subagents.registry import Registry
 from turngate.subagents.registry.statements import Transition
 
@@ -22,9 +22,8 @@ class StoredTranscript:
         local = self._read(0)
         if stored and (local != stored if exact else not local.startswith(stored)):
             make_private_dir(os.path.dirname(self._path))
-            temporary = f"{self._path}.{os.getpid()}"
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            write_and_rename(fd, temporary, self._path, stored)
+            with open(open_regular_file(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+                file.write(stored)
 
     def transition(self, name: Transition, run: str, owner: str, **values: object) -> SubagentRun | None:
         """Write a transition, and in the same moment what the file has gained."""
