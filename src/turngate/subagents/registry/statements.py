@@ -80,10 +80,11 @@ _IS_DELETABLE = "(announcement = '' OR taken IS NOT NULL OR state = 'replaced')"
 # Transitions of one run
 
 _INSERTED_COLUMNS = [name for name in COLUMNS if name not in ("state", "started")]
+# A plan for a known `may_run` costs less, and would be made each time: hence `(SELECT $may_run)`.
 REGISTER = f"""\
 ${{lock}}INSERT INTO $runs ({", ".join(_INSERTED_COLUMNS)}, state, started)
 SELECT {_parameters(_INSERTED_COLUMNS)}, state, CASE state WHEN 'running' THEN $created END
-FROM (SELECT CASE WHEN $may_run > 0 {_HAS_SLOT} THEN 'running' ELSE 'waiting' END AS state) AS found
+FROM (SELECT CASE WHEN (SELECT $may_run) > 0 {_HAS_SLOT} THEN 'running' ELSE 'waiting' END AS state) AS found
 WHERE NOT EXISTS (SELECT 1 FROM $runs WHERE agent_id = $agent_id AND state IN ({_LIVING})) RETURNING *"""
 
 
