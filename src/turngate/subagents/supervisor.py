@@ -445,10 +445,11 @@ class Supervisor:
     async def _watch(self, context: LifecycleContext) -> None:
         registry, call = context.registry, context.worker.call
         version, pause, reported = -1, 0.0, ""
+        wait = partial(context.worker.waiting.call, registry.wait_for_change)
         deleted_at, resumed_at = float("-inf"), time.monotonic()
         while True:
             try:
-                previous, version = version, await run_in_thread(registry.wait_for_change, version, pause)
+                previous, version = version, await wait(version, pause)
                 pause = MAX_POLL_S
                 if self.elsewhere or (version != previous and not self._options.slots):
                     await self._look_elsewhere(context)

@@ -211,7 +211,7 @@ class RegistryWorker:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._thread = SerialThread()
+        self._thread, self.waiting = SerialThread(), SerialThread()  # `waiting`: for changes
         self.lock = asyncio.Lock()
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
@@ -233,3 +233,4 @@ class RegistryWorker:
         """Close the registry after the calls that are already queued."""
         await self.call(self._registry.close)
         self._thread.close()
+        self.waiting.close()
