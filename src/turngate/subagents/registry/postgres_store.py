@@ -114,8 +114,7 @@ class PostgresStore:
         self._closed = False
         self._changes = 0
         [row] = self.execute("SELECT 'login ' || session_user AS login", {})  # reports what is wrong
-        self._login = row["login"]
-        self._heeded = {"", schema.WAITING, self._login}  # notifications
+        self._heeded = {"", schema.WAITING, row["login"]}  # notifications
 
     def close(self) -> None:
         self._closed = True
@@ -196,7 +195,7 @@ class PostgresStore:
     # Owners
 
     def join(self, *, slots: int = 0, labels: Sequence[str] = ()) -> str:
-        self._heeded = {"", schema.WAITING if slots else self._login}
+        self._heeded -= set() if slots else {schema.WAITING}
         owner, labels_text = new_owner_id(), json.dumps(list(labels))
         values = {"owner": owner, "version": version("turngate"), "slots": slots, "labels": labels_text}
         self.execute(schema.JOIN, {**values, "retention": OWNER_RETENTION_S})
