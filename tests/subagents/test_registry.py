@@ -586,6 +586,23 @@ def test_a_worker_claims_no_more_than_its_slots_and_than_the_session_may_run_at_
     assert (last and last.id, registry.claim(two, [], max_running=3)) == ("a2", None)
 
 
+def test_a_claim_says_whether_runs_that_fit_wait_also_those_above_a_limit(registry: Registry) -> None:
+    for number in range(3):
+        for_workers(registry, f"r{number}", at_once=1, parent="p" if number else "q", created=number)
+    for_workers(registry, "other", "gpu")
+    worker = registry.join(slots=9)
+
+    def claim(*left: str) -> tuple[str | None, bool]:
+        run = registry.claim(worker, [], max_running=9, left=left)
+        return run.id if run else None, registry.more_wait
+
+    assert [claim(), claim(), claim()] == [("r0", True), ("r1", True), (None, True)]
+    registry.transition("end", "r1", worker, outcome="ok", reason="complete")
+    registry.transition("finish", "r1", worker, **FINAL)
+    for_workers(registry, "last", created=9.0)
+    assert [claim("last"), claim(), claim()] == [("r2", False), ("last", False), (None, True)]
+
+
 @pytest.mark.parametrize("now", ["running", "ended", "steering", "final", "announced", "killed"])
 def test_a_run_that_a_worker_gives_up_goes_on_where_it_was_at_another_one(
     registry: Registry, now: RunState

@@ -356,7 +356,8 @@ class Supervisor:
 
     async def _claim(self, context: LifecycleContext) -> list[SubagentRun]:
         claimed: list[SubagentRun] = []
-        while len(self._lifecycles) < self._slots:
+        context.registry.more_wait = True  # perhaps, since the last claim
+        while context.registry.more_wait and len(self._lifecycles) < self._slots:
             async with context.worker.lock:
                 take = partial(context.registry.claim, context.owner, self._options.labels, left=[*self.left])
                 run = await context.worker.call(partial(take, max_running=self._slots))
@@ -444,8 +445,8 @@ class Supervisor:
 
     async def _watch(self, context: LifecycleContext) -> None:
         registry, call = context.registry, context.worker.call
-        version, pause, reported = -1, 0.0, ""
         wait = partial(context.worker.waiting.call, registry.wait_for_change)
+        version, pause, reported = -1, 0.0, ""
         deleted_at, resumed_at = float("-inf"), time.monotonic()
         while True:
             try:
@@ -580,7 +581,8 @@ class Supervisor:
             del self._lifecycles[run.chain], self._tasks[run.chain]
         self.listeners.pop(run.agent_id, None)
         self.notify_parent(run)
-        if self._slots and self._context and (self._claiming is None or self._claiming.done()):
+        is_claiming = self._claiming is not None and not self._claiming.done()
+        if self._slots and not is_claiming and self._context and self._context.registry.more_wait:
             self._claiming = asyncio.create_task(self._claim_again(self._context))
 
     async def _claim_again(self, context: LifecycleContext) -> None:

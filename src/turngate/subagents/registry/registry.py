@@ -56,6 +56,7 @@ class Registry:
         else:
             self.store = SqliteStore(state, on_wait)
         self.commits = 0
+        self.more_wait = True  # perhaps, runs that fit, beside the one that was claimed last
         self.join, self.beat, self.living = self.store.join, self.store.beat, self.store.living
         self.wait_for_change, self.workers = self.store.wait_for_change, self.store.workers
         self.close = self.store.close
@@ -150,7 +151,9 @@ class Registry:
         None: there is none, or this worker has `max_running` already, or the session of each has all that it may.
         """
         values = {"labels": json.dumps([*labels]), "ids": [*left], "max_running": max_running}
-        return self._run(sql.CLAIM, owner=owner, **values)
+        rows = self._rows(sql.CLAIM, owner=owner, **values)
+        self.more_wait = not rows or bool(rows[0]["more_wait"])
+        return next(iter(self._read_rows(rows)), None)
 
     def leave(self, owner: str) -> int:
         """Give up all open runs of an owner that ends in order; return how many."""
@@ -187,7 +190,9 @@ class Registry:
         return next(iter(self._runs(statement, **values)), None)
 
     def _runs(self, statement: str, **values: object) -> list[SubagentRun]:
-        rows = self._rows(statement, **values)
+        return self._read_rows(self._rows(statement, **values))
+
+    def _read_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[SubagentRun]:
         try:
             return [row_to_run(row) for row in rows]
         except (ValueError, TypeError, AttributeError) as error:

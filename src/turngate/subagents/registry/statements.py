@@ -193,15 +193,17 @@ rapid = CASE WHEN owner = '' THEN rapid
 WHEN abs($now - coalesce(recovered, 0)) < {RAPID_RECOVERY_S} THEN rapid + 1 ELSE 1 END"""
 ADOPT = f"""\
 UPDATE $runs SET {_ADOPTED} WHERE owner = $dead AND state IN ({_OPEN}) AND {IS_OPEN} AND id IN ($ids) RETURNING *"""
+_CLAIMABLE = f"{IS_OPEN} AND $for_workers AND $labels_fit AND owner $is_gone AND chain NOT IN ($ids)"
 # The oldest run that waits, or that its worker gave up or left by its death, while its session and the worker have
 # slots. It continues in its state; only one that waits starts to run.
 CLAIM = f"""\
 ${{lock}}UPDATE $runs SET {_ADOPTED}, state = CASE state WHEN 'waiting' THEN 'running' ELSE state END,
 started = CASE state WHEN 'waiting' THEN $now ELSE started END
-WHERE id = (SELECT id FROM $runs WHERE {IS_OPEN} AND $for_workers AND $labels_fit AND owner $is_gone
-AND chain NOT IN ($ids) AND (SELECT count(*) FROM $runs WHERE owner = $owner AND {_WITH_SLOT}) < $max_running
+WHERE id = (SELECT id FROM $runs WHERE {_CLAIMABLE}
+AND (SELECT count(*) FROM $runs WHERE owner = $owner AND {_WITH_SLOT}) < $max_running
 AND parent NOT IN (SELECT parent FROM $runs WHERE {_WITH_SLOT} AND $for_workers AND NOT owner $is_gone
-GROUP BY parent HAVING count(*) >= max($at_once)) ORDER BY created, id LIMIT 1 $skip_locked) RETURNING *"""
+GROUP BY parent HAVING count(*) >= max($at_once)) ORDER BY created, id LIMIT 1 $skip_locked)
+RETURNING *, EXISTS (SELECT 1 FROM $runs AS other WHERE other.id != runs.id AND {_CLAIMABLE}) AS more_wait"""
 LEAVE = f"""\
 UPDATE $runs SET owner = '' WHERE owner = $owner AND state IN ({_OPEN}) AND {IS_OPEN} RETURNING id"""
 RELEASE_SLOTS = f"""\
