@@ -164,6 +164,8 @@ def test_a_marker_finds_a_process_that_left_its_session() -> None:
     env = {"PATH": os.environ["PATH"], tree.VARIABLE: tree.add_marker({tree.VARIABLE: "outer"}, mark)}
     stray = subprocess.Popen(["/bin/sleep", "60"], env=env, start_new_session=True)
     try:
+        while not Path(f"/proc/{stray.pid}/environ").read_bytes():  # it has only just begun to run
+            time.sleep(0.01)
         assert {member.pid for member in tree.find_members(_no_process(), mark)} == {stray.pid}
     finally:
         stray.kill()

@@ -163,7 +163,7 @@ _ADDED = {
     "no-stubs": ("a stub", f"def planted():\n    raise NotImplementedError  # TODO: {MARK}\n"),
     "debug": ("a breakpoint", "def planted():\n    breakpoint()\n"),
     "suppressions": ("a suppression", "import os  # noqa\n"),
-    "secrets": ("a private key", f'KEY = "{"-" * 5}BEGIN PRIVATE KEY{"-" * 5}"\n'),
+    "secrets": ("a private key", f'KEY = "{"-" * 5}BEGIN PRIVATE KEY{"-" * 5}{"aB1+" * 16}"\n'),
 }
 
 
