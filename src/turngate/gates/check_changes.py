@@ -70,6 +70,11 @@ _NEVER = (
 )
 _SOURCE = rf"\.(?:{_CODE}|(?:ba)?sh)$"
 _COMPILED = r"\.(?:[ch]|cc|cpp|cxx|hh|hpp|hxx|o|obj|[sS])$"  # in a rule of make, what is compiled
+_TASK = r"`|the (?:variable|script) "  # the label of a part that has a name in a Makefile or in package.json
+_OF_TASKS = rf"{_TASK}|the key |what \S+ sets for it"
+_RUNS_TASK = (
+    r"\b(?:npm|pnpm|yarn|bun|g?make|just|composer)\b\W{1,9}(?:-\S{1,99}\W{1,9}){0,9}(?:run\W{1,9})?([\w:.-]+)"
+)
 _LIST = r"(?i)the variable `(?!\w*(?:skip|excl|ignor|disab))\w*(?:test|src|source|obj|file|module|bin|prog|case)s?`"
 _COMMENT_OR_STRING = (
     r"""("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|`(?:\\.|[^`\\])*`?)|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)"""
@@ -99,14 +104,16 @@ async def find_definition(
         dict[str, bool](),
     )
     for _ in range(MAX_ROUNDS):
-        words = _words("\n".join((*commands, *parts.values())))
+        words, tasks = _words("\n".join((*commands, *parts.values()))), _task_words(commands, parts)
         found, named = dict(start), dict(_named_files("", "\n".join(commands)))
         for name, text in texts.items():
-            own = _parts(name, text, words)
+            own = _parts(name, text, words, tasks)
             is_code = re.search(_SOURCE, name) is not None and not re.search(_CONFIGURATION, name)
             named |= _named_files(dirname(name), "\n".join(own.values()), is_code=is_code)
             found |= own
-        named = {name: named[name] for name in named if name.count("../") <= len(above)}
+        made = {name for name, recipe in _recipes(found).items() if {name, "$@"} & {*recipe.split()}}
+        made = {name for name in made if not re.search(_SOURCE, name)}
+        named = {name: named[name] for name in named if name.count("../") <= len(above) and name not in made}
         wanted = {name for name, is_part in named.items() if is_part}
         wanted |= {name for name in names if _is_configuration(name, words, names)}
         wanted -= asked
@@ -123,7 +130,7 @@ async def find_definition(
     may_define |= {f"{tool}{end}" for tool in words & PYTHON_TOOLS for end in (".py", "/__main__.py")}
     may_define |= {*texts, *(named.keys() - {*ignored})}  # a check may write what git ignores
     # make has nothing to do for a target that is there, unless its recipe makes it.
-    recipes = {label.split("`")[1]: text for label, text in parts.items() if label.startswith("`")}
+    recipes = _recipes(parts)
     targets = {name: "" for name in files.names & {*recipes} if not {name, "$@"} & {*recipes[name].split()}}
     targets |= await _read_nearest(context, may_define, MAX_HASHED_FILES)
     hashes = {f"{HASH_OF}{name}": digest(_without_installed(name, text)) for name, text in targets.items()}
@@ -255,11 +262,26 @@ def _is_configuration(name: str, words: frozenset[str], names: Collection[str]) 
     return tool is None or base == "tox.ini" or tool.lower() in words
 
 
-def _parts(name: str, text: str, words: frozenset[str]) -> dict[str, str]:
+def _task_words(commands: Sequence[str], parts: Mapping[str, str]) -> frozenset[str]:
+    """Return the words that may name a script or target: those of commands and recipes; of other texts, what follows a program that runs such a task."""
+    own = [text for label, text in parts.items() if re.match(_OF_TASKS, label)]
+    others = "\n".join(text for label, text in parts.items() if not re.match(_OF_TASKS, label))
+    return _words(
+        "\n".join((*commands, *own, *re.findall(_RUNS_TASK, others), *re.findall(_BARE_MAKE, others)))
+    )
+
+
+def _recipes(parts: Mapping[str, str]) -> dict[str, str]:
+    """Return the recipes of make by their targets."""
+    return {label.split("`")[1]: text for label, text in parts.items() if label.startswith("`")}
+
+
+def _parts(name: str, text: str, words: frozenset[str], tasks: frozenset[str]) -> dict[str, str]:
     """Return the parts of a file that count: those without a name, and those whose name is mentioned."""
     parts = dict[str, str]()
     for label, names, value in _all_parts(name, text):
-        if names is None or not words.isdisjoint(names):
+        mentioned = tasks if re.match(_TASK, label) else words
+        if names is None or not mentioned.isdisjoint(names):
             shown = value if isinstance(value, str) else _as_text(value)
             parts[label] = f"{parts[label]}\n{shown}" if label in parts else shown
     return parts
