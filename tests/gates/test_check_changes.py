@@ -198,6 +198,15 @@ WEAKENED: dict[str, tuple[Files, str, Files, str]] = {
         {"package.json": '{"scripts": {"test": "npm --silent run --if-present unit", "unit": "true"}}'},
         "the script `unit` of package.json was `exit 1`, now `true`",
     ),
+    "a script that code runs": (
+        {
+            "package.json": '{"scripts": {"test": "node run.js", "unit": "exit 1"}}',
+            "run.js": "spawnSync('npm', ['run', 'unit'])\n",
+        },
+        "npm test",
+        {"package.json": '{"scripts": {"test": "node run.js", "unit": "true"}}'},
+        "the script `unit` of package.json was `exit 1`, now `true`",
+    ),
     "scripts that are run by a pattern": (
         {"package.json": '{"scripts": {"lint": "run-s lint:*", "lint:js": "eslint ."}}'},
         "npm run lint",
@@ -472,6 +481,23 @@ ORDINARY: dict[str, tuple[Files, str, Files]] = {
         {"Makefile": "TESTS = test_a test_b\ntest: $(TESTS)\n\tfor t in $(TESTS); do ./$$t; done\n"},
         "make test",
         {"Makefile": "TESTS = test_a test_b test_c\ntest: $(TESTS)\n\tfor t in $(TESTS); do ./$$t; done\n"},
+    ),
+    "a script whose name is a word in configuration or code": (
+        {
+            "package.json": '{"scripts": {"test": "node scripts/check.js", "build": "vite build", "start": "vite"}}',
+            "scripts/check.js": "const start = 1; check('build')\n",
+            "vite.config.js": "export default {build: {outDir: 'dist'}}\n",
+        },
+        "npm test && vitest run",
+        {"package.json": '{"scripts": {"test": "node scripts/check.js", "build": "true", "start": "true"}}'},
+    ),
+    "a program that a recipe writes": (
+        {
+            "Makefile": "test: run_tests\n\t./run_tests\nrun_tests: lib.sh\n\tcat lib.sh > $@\n",
+            "run_tests": "1\n",
+        },
+        "make test",
+        {"run_tests": "2\n"},
     ),
     "comments in configuration": (
         {

@@ -96,23 +96,20 @@ async def find_definition(
     start = {COMMAND: "\n".join(kind for kind, _ in kinds)}
     for each in toolchains.VARIABLES:
         start |= {f"the variable {each}": context.environ[each]} if context.environ.get(each) else {}
-    parts, texts, asked, words, named = (
-        start,
-        dict[str, str](),
-        set[str](),
-        frozenset[str](),
-        dict[str, bool](),
-    )
+    parts, texts, asked = start, dict[str, str](), set[str]()
+    words, named, made = frozenset[str](), dict[str, bool](), set[str]()
     for _ in range(MAX_ROUNDS):
         words, tasks = _words("\n".join((*commands, *parts.values()))), _task_words(commands, parts)
         found, named = dict(start), dict(_named_files("", "\n".join(commands)))
         for name, text in texts.items():
+            if name in made:
+                continue
             own = _parts(name, text, words, tasks)
             is_code = re.search(_SOURCE, name) is not None and not re.search(_CONFIGURATION, name)
             named |= _named_files(dirname(name), "\n".join(own.values()), is_code=is_code)
             found |= own
         made = {name for name, recipe in _recipes(found).items() if {name, "$@"} & {*recipe.split()}}
-        made = {name for name in made if not re.search(_SOURCE, name)}
+        made = {name for name in made if not re.search(_SOURCE, name)}  # a recipe writes them
         named = {name: named[name] for name in named if name.count("../") <= len(above) and name not in made}
         wanted = {name for name, is_part in named.items() if is_part}
         wanted |= {name for name in names if _is_configuration(name, words, names)}
@@ -128,7 +125,7 @@ async def find_definition(
     may_define = {name for name in may_define if not re.search(toolchains.NO_CONFIGURATION, name)}
     # `python -m pytest` would run these instead of the tool.
     may_define |= {f"{tool}{end}" for tool in words & PYTHON_TOOLS for end in (".py", "/__main__.py")}
-    may_define |= {*texts, *(named.keys() - {*ignored})}  # a check may write what git ignores
+    may_define |= {*texts, *(named.keys() - {*ignored})} - made  # a check may write what git ignores
     # make has nothing to do for a target that is there, unless its recipe makes it.
     recipes = _recipes(parts)
     targets = {name: "" for name in files.names & {*recipes} if not {name, "$@"} & {*recipes[name].split()}}
