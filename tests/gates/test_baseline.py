@@ -179,6 +179,12 @@ def test_a_new_error_without_a_name_blocks_once_and_then_the_user_reads_it(proje
     assert session.stop() == {"systemMessage": told}
 
 
+def test_failures_without_a_name_hide_no_other_error(project: Path) -> None:
+    session = begin(project, "1 failed, 1 passed in 0.1s\n")
+    write(project, {"output": "1 failed, 1 passed in 0.1s\nERROR: a coverage failure\n"})
+    assert "ERROR: a coverage failure" in session.stop()["reason"]
+
+
 def test_the_heading_of_a_file_with_a_named_failure_is_no_error_of_its_own(project: Path) -> None:
     vitest = " ❯ {0} (2 tests | 1 failed) 9ms\n\n FAIL  {0} > old\nAssertionError: expected 3 to be 4\n\n Tests  1 failed (2)\n"
     session = begin(project, vitest.format("a.test.js"), **{"a.test.js": ""})

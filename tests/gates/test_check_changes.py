@@ -475,7 +475,7 @@ ORDINARY: dict[str, tuple[Files, str, Files]] = {
     "configuration in a folder beside that of the command": (
         {"alpha/ruff.toml": "line-length = 90\n"},
         "cd alpha && ruff check .",
-        {"beta/ruff.toml": "line-length = 80\n"},
+        {"beta/ruff.toml": "line-length = 80\n", "al/ruff.toml": "line-length = 80\n"},
     ),
     "a test more in a list of make": (
         {"Makefile": "TESTS = test_a test_b\ntest: $(TESTS)\n\tfor t in $(TESTS); do ./$$t; done\n"},

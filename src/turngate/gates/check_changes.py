@@ -151,7 +151,7 @@ def _near(names: Iterable[str], commands: Sequence[str]) -> list[str]:
     return [
         name
         for name in names
-        if any(name.startswith(each) or each.startswith(dirname(name)) for each in folders)
+        if any(name.startswith(each) or each.startswith(join(dirname(name), "")) for each in folders)
     ]
 
 

@@ -100,10 +100,10 @@ class Output:
     def unnamed_errors(self) -> dict[str, str]:
         """The lines about errors that belong to no failure, by what is the same in another run: that a coverage is too low, an error outside of tests."""
         rest = _clean(line for number, line in enumerate(self.lines) if number not in self.taken)
-        files = {each.path or each.name.split(maxsplit=1)[0] for each in self.failures if each.name}
-        about = re.compile(
-            "|".join(map(re.escape, sorted(files))) or r"(?!)"
-        )  # headings of files with failures
+        # Lines that name a file with failures, such as headings, are about these.
+        files = {each.path or each.name.partition(" ")[0] for each in self.failures}
+        files = {file for file in files if "." in file or "/" in file}
+        about = re.compile("|".join(map(re.escape, sorted(files))) or r"(?!)")
         rest = [line for line in rest if not about.search(line) and not _SUMMARY.match(line)]
         errors = (line.strip() for line in rest if _COMPLAINT.match(line))
         known = ((re.sub(r"\d+", "#", _TIME.sub("#", line)), line) for line in islice(errors, MAX_FAILURES))
