@@ -37,9 +37,10 @@ from turngate.subagents.registry.table import new_id
 from turngate.subagents.workers import project_label
 
 WARM_UP = 12  # runs, in which PostgreSQL plans each statement of a new connection
-BLOCKS, BLOCK_RUNS = 7, WARM_UP + 20  # in turns; the medians of the blocks are shown
+BLOCKS, BLOCK_RUNS = 5, WARM_UP + 20  # in turns; the medians of the blocks are shown
 GATE = Rule("SubagentStop", CommandHook("true"), source="user")
 WORK_S = 0.1  # of the model of a subagent
+IDLE_S = 0.1  # between two subagents, so that nothing is left of the one before
 ROUNDS = 101
 MANY, FEW = 10_000, 10
 RUNS = 300  # for the throughput
@@ -77,7 +78,8 @@ def one_subagent(folder: str, url: str) -> list[Row]:
     cases = {
         f"{WORK_S:g} s of work": (WorkingModel(), ()),
         "no work": (InstantModel(), ()),
-        "no work and a gate": (InstantModel(), (GATE,)),
+        "a gate": (InstantModel(), (GATE,)),
+        f"{WORK_S:g} s of work and a gate": (WorkingModel(), (GATE,)),
     }
     times: dict[tuple[str, str], list[tuple[float, float]]] = {
         (kind, name): [] for kind in kinds for name in cases
@@ -117,6 +119,7 @@ async def _block(
         before = _processor_time(server)
         for number in range(BLOCK_RUNS):
             before = _processor_time(server) if number == WARM_UP else before
+            await asyncio.sleep(IDLE_S)
             announced.clear()
             started = time.perf_counter()
             await session._agent.task_tool.start({"prompt": "nothing", "run_in_background": True})
@@ -224,34 +227,28 @@ def _database(url: str, name: str, count: int, **given: Any) -> Iterator[tuple[R
 
 
 def throughput(folder: str, url: str) -> list[Row]:
-    """Let workers with a model that answers at once take subagents of one session as fast as they can.
+    """Let workers take subagents of one session as fast as they can, whose model works or answers at once.
 
     For comparison, the session runs them itself with a file, as many at once as one worker.
     """
-    file_seconds, file_processor = asyncio.run(_play(f"{folder}/file", folder, None))
-    figures = {count: _run_all(folder, url, count) for count in WORKERS}
-    one = figures[1][0]
-    return [
-        *(
-            Row(f"one of {RUNS} subagents on {count} workers / on 1", seconds, one, max_ratio=1.2)
-            for count, (seconds, _) in figures.items()
-        ),
-        Row(f"one of {RUNS} subagents on 2 workers / with a file", figures[2][0], file_seconds, max_ratio=2),
-        *(
-            Row(
-                f"processor time of one of {RUNS} subagents on {count} workers / with a file",
-                processor,
-                file_processor,
-                max_ratio=2,
-            )
-            for count, (_, processor) in figures.items()
-        ),
-    ]
+    rows = []
+    for what, model in ((f"{WORK_S:g} s of work", WorkingModel()), ("no work", InstantModel())):
+        file_seconds, file_processor = asyncio.run(_play(f"{folder}/file {what}", folder, None, model))
+        figures = {count: _run_all(folder, url, count, model) for count in WORKERS}
+        for count, (seconds, processor) in figures.items():
+            name = f"one of {RUNS} subagents, {what}, on {count} workers"
+            rows += [
+                Row(f"{name} / on 1", seconds, figures[1][0], max_ratio=1.2),
+                Row(f"{name} / with a file", seconds, file_seconds, max_ratio=2),
+                Row(f"processor time of {name} / with a file", processor, file_processor, max_ratio=2),
+            ]
+    return rows
 
 
-def _run_all(folder: str, url: str, count: int) -> tuple[float, float]:
+def _run_all(folder: str, url: str, count: int, model: InstantModel) -> tuple[float, float]:
     script = Path(folder, "model.json")
-    script.write_text(json.dumps({"sub": ["done"]}))
+    delay = WORK_S if isinstance(model, WorkingModel) else 0
+    script.write_text(json.dumps({"sub": [{"text": "done", "delay": delay}]}))
     environ = {**os.environ, "TURNGATE_REGISTRY": _as("worker", url)}
     words = ["worker", "--slots", str(SLOTS), "--model", f"scripted:{script}", "--project", folder]
     command = [sys.executable, "-m", "turngate", *words]
@@ -278,12 +275,14 @@ def _run_all(folder: str, url: str, count: int) -> tuple[float, float]:
             each.communicate()
 
 
-async def _play(state: str, folder: str, url: str | None) -> tuple[float, float]:
+async def _play(
+    state: str, folder: str, url: str | None, model: InstantModel | None = None
+) -> tuple[float, float]:
     """Return the seconds and the processor time of one subagent, without that of workers."""
     limits = SubagentLimits(at_once=10**6 if url else SLOTS, on_machine=10**6)
     options = SubagentOptions(runs="workers" if url else "here", limits=limits)
     server = url.partition("host=")[2] if url else "/nowhere"
-    async with _session(folder, state, url and _as("session", url), options) as session:
+    async with _session(folder, state, url and _as("session", url), options, model) as session:
         await session.open()
         registry = (await session._agent.subagents.connect()).registry
         left = "SELECT 1 AS left FROM $runs WHERE parent = $parent AND announced IS NULL LIMIT 1"

@@ -29,14 +29,22 @@ class RunsElsewhere:
         return [run for run in self._runs.values() if (run.parent, run.parent_agent) == parent]
 
     def read(
-        self, registry: Registry, owner: str, is_own: Callable[[SubagentRun], bool]
+        self,
+        registry: Registry,
+        owner: str,
+        is_own: Callable[[SubagentRun], bool],
+        fetch: Callable[[Registry, SubagentRun], None],
     ) -> list[SubagentRun]:
-        """Return the runs that a live process other than the owner runs. This blocks."""
+        """Return the runs that a live process other than the owner runs; `fetch` those that have ended on workers. This blocks."""
         self._added = {}
         others = [run for run in registry.elsewhere(owner, self._session_id, self._runs) if is_own(run)]
         owners = {run.owner for run in others if not run.is_for_workers}
         self._places = registry.living(owners) if owners else {}
-        return [run for run in others if run.owner in self._places or run.is_for_workers]
+        runs = [run for run in others if run.owner in self._places or run.is_for_workers]
+        for run in self.gone(runs):
+            if run.is_for_workers:
+                fetch(registry, run)
+        return runs
 
     def update(self, runs: Sequence[SubagentRun]) -> None:
         """Notify the agents whose subagents are no longer run elsewhere, and the user of those that are."""
@@ -57,7 +65,7 @@ class RunsElsewhere:
     def gone(self, runs: Sequence[SubagentRun]) -> list[SubagentRun]:
         """Return the runs that were among them until now."""
         chains = {run.chain for run in runs} | self._added.keys()
-        return [run for run in self._runs.values() if run.chain not in chains]
+        return [run for run in [*self._runs.values()] if run.chain not in chains]
 
     def add(self, run: SubagentRun) -> None:
         """Add a run for workers that was registered just now, or one that this process has lost."""

@@ -31,7 +31,7 @@ class StoredTranscript:
         if gained:
             values |= {"start": self._size, "part": gained.decode("utf-8", "replace")}
         changed = self._registry.transition(name, run, owner, **values)
-        self._size += len(gained)
+        self._size += len(gained) if changed else 0
         return changed
 
     def _read(self, start: int) -> bytes:

@@ -36,6 +36,7 @@ ABANDONED_POLL_S = LEASE_S  # the same for PostgreSQL
 DELETE_INTERVAL_S = 60.0
 RESUME_INTERVAL_S = 2.0
 REGISTRY_ERROR_PAUSE_S = 5.0
+EMPTY_CLAIM_PAUSE_S = 0.1  # of a worker: others have claimed what has woken it, and would each time
 
 
 class Supervisor:
@@ -461,8 +462,9 @@ class Supervisor:
                     return
                 if may_resume or (self._lifecycles and version != previous):
                     await self._look_at_own(context, may_resume=may_resume)
-                if may_resume or self._options.slots or not registry.store.has_lease:
-                    await self.recover_and_notify()
+                is_adopting = may_resume or self._options.slots or not registry.store.has_lease
+                if is_adopting and not await self.recover_and_notify() and self._options.slots:
+                    await asyncio.sleep(EMPTY_CLAIM_PAUSE_S)
                 if time.monotonic() - deleted_at > DELETE_INTERVAL_S and not self._options.slots:
                     deleted_at = time.monotonic()
                     await call(registry.delete_finished)
@@ -524,16 +526,18 @@ class Supervisor:
 
     async def _look_elsewhere(self, context: LifecycleContext) -> None:
         """Adopt the runs of a process that ended before its subagents count as ended, so that the turn waits on."""
-        read = partial(self.elsewhere.read, context.registry, context.owner, self.is_own)
+        read = partial(
+            self.elsewhere.read, context.registry, context.owner, self.is_own, self._fetch_transcript
+        )
         runs = await context.call(read)
         if not all(run.is_for_workers for run in self.elsewhere.gone(runs)):
             await self.recover_and_notify()
             runs = await context.call(read)
-        for run in filter(lambda run: run.is_for_workers, self.elsewhere.gone(runs)):
-            transcript = StoredTranscript(context.registry, self.host.transcript_path(run))
-            with contextlib.suppress(OSError):  # the registry has the result
-                await context.call(partial(transcript.fetch, run, exact=False))
         self.elsewhere.update(runs)
+
+    def _fetch_transcript(self, registry: Registry, run: SubagentRun) -> None:
+        with contextlib.suppress(OSError):  # the registry has the result
+            StoredTranscript(registry, self.host.transcript_path(run)).fetch(run, exact=False)
 
     async def _watch_for_dead_owners(self) -> None:
         """Connect, which recovers the runs, when another process with open runs has died."""

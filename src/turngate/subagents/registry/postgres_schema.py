@@ -13,7 +13,8 @@ WITH outdated AS (DELETE FROM turngate.owners WHERE seen < now() - make_interval
 INSERT INTO turngate.owners (id, host, version, slots, labels)
 VALUES ($owner, $host, $version, $slots, $labels) RETURNING id"""
 NOT_DURABLE = "! synchronous_commit is off: after a crash, announced results can be lost or announced again; set it to on"
-CHANGES, WAITING = "turngate", "waiting"  # the channel of notifications, and one of them
+# The channels of notifications: for all, for workers, and of one login.
+CHANGES, WAITING, LOGIN = "turngate", "turngate_waiting", "'turngate_' || md5({})"
 
 # What no transition changes, and a run takes over from the one that it replaces.
 _INHERITED = (
@@ -80,9 +81,8 @@ CREATE OR REPLACE TRIGGER check_claim AFTER INSERT OR UPDATE OF owner ON turngat
 
 CREATE OR REPLACE FUNCTION turngate.notify_change() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN
-  -- For workers, for the sessions of a login, or for all.
-  PERFORM pg_notify('{CHANGES}', CASE WHEN NEW.state = 'waiting' AND NEW.error = '' THEN '{WAITING}'
-    WHEN NEW.state = 'announced' THEN 'login ' || NEW.login ELSE '' END);
+  PERFORM pg_notify(CASE WHEN NEW.state = 'waiting' AND NEW.error = '' THEN '{WAITING}'
+    WHEN NEW.state = 'announced' THEN {LOGIN.format("NEW.login")} ELSE '{CHANGES}' END, '');
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER notify_change AFTER INSERT OR UPDATE ON turngate.runs

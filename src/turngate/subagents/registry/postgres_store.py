@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import select
 import socket
 import threading
 import time
@@ -27,7 +28,6 @@ except ImportError as missing:
 
 POLL_S = 2.0  # for changes that no notification tells of, such as behind a pool of connections
 SETTLE_S = 0.02  # changes that follow each other so closely are noticed together
-LISTEN_SLICE_S = 0.2  # after which a `close` is noticed
 OWNER_RETENTION_S = 3600.0
 INIT = "`turngate registry init` creates it and its roles, with the URL of the owner of the database"
 # Lost connections are noticed within the time for which an owner holds its lease.
@@ -113,13 +113,17 @@ class PostgresStore:
         self._listener: Connection | None = None
         self._closed = False
         self._changes = 0
-        [row] = self.execute("SELECT 'login ' || session_user AS login", {})  # reports what is wrong
-        self._heeded = {"", schema.WAITING, row["login"]}  # notifications
+        [row] = self.execute(
+            f"SELECT {schema.LOGIN.format('session_user')} AS own", {}
+        )  # reports what is wrong
+        self._channels = {schema.CHANGES, schema.WAITING, row["own"]}
+        self._closing, self._on_close = socket.socketpair()  # to end `_pause`
 
     def close(self) -> None:
         self._closed = True
+        self._closing.close()
         with self._lock, self._listening:
-            for each in (self._db, self._listener):
+            for each in (self._db, self._listener, self._on_close):
                 if each is not None:
                     each.close()
 
@@ -170,32 +174,39 @@ class PostgresStore:
         time.sleep(min(seconds, SETTLE_S))
         with self._listening:
             while True:
-                pause = min(LISTEN_SLICE_S, end - time.monotonic())
-                polled = self._changes + int(time.monotonic() / POLL_S)
-                if polled != since or pause <= 0 or self._closed:
+                polled, left = self._changes + int(time.monotonic() / POLL_S), end - time.monotonic()
+                if polled != since or left <= 0 or self._closed:
                     return polled
-                self._listen(pause)
+                self._listen(min(left, POLL_S))
 
     def _listen(self, seconds: float) -> None:
         try:
             if self._listener is None:
                 self._listener = connect(self._url)
-                self._listener.execute(f"LISTEN {schema.CHANGES}")
+                for each in self._channels:
+                    self._listener.execute(f"LISTEN {each}")
                 self._changes += 1  # what came before is not known
+                return
+            self._pause(seconds, self._listener)
             own = self._db.info.backend_pid if self._db is not None else None
-            heard = (each.payload for each in self._listener.notifies(timeout=seconds) if each.pid != own)
-            if not self._heeded.isdisjoint(heard):
-                self._changes += 1
+            self._changes += any(each.pid != own for each in self._listener.notifies(timeout=0))
         except psycopg.Error:
             if self._listener is not None:
                 self._listener.close()
                 self._listener = None
-            time.sleep(seconds)  # `POLL_S` remains
+            self._pause(seconds)  # `POLL_S` remains
+
+    def _pause(self, seconds: float, *sources: Connection) -> None:
+        """Wait until a connection has something to read, or the store is closed."""
+        poll = select.poll()
+        for each in (self._on_close.fileno(), *(source.fileno() for source in sources)):
+            poll.register(each, select.POLLIN)
+        poll.poll(seconds * 1000)
 
     # Owners
 
     def join(self, *, slots: int = 0, labels: Sequence[str] = ()) -> str:
-        self._heeded -= set() if slots else {schema.WAITING}
+        self._channels -= set() if slots else {schema.WAITING}
         owner, labels_text = new_owner_id(), json.dumps(list(labels))
         values = {"owner": owner, "version": version("turngate"), "slots": slots, "labels": labels_text}
         self.execute(schema.JOIN, {**values, "retention": OWNER_RETENTION_S})

@@ -79,7 +79,9 @@ class Registry:
         With a `part` of its transcript, from the byte `start` on, that is stored too.
         """
         columns = {**sql.OPTIONAL_VALUES, "next_id": new_id(), **values}
-        statement = (sql.ADD_TRANSCRIPT if "part" in values else "") + sql.TRANSITIONS[name]
+        statement = sql.TRANSITIONS[name]
+        if "part" in values:
+            statement = sql.WITH_TRANSCRIPT.format(transition=statement)
         changed = self._run(statement, **columns, id=run, owner=owner)
         if changed is None and name == "start":
             for dead in self.dead_owners(owner):  # at the next try, their runs hold no slot of the machine

@@ -209,11 +209,11 @@ UPDATE $runs SET owner = '' WHERE owner = $owner AND state IN ({_OPEN}) AND {IS_
 RELEASE_SLOTS = f"""\
 UPDATE $runs SET state = 'waiting' WHERE owner = $dead AND state = 'running' AND {IS_OPEN} RETURNING id"""
 
-# Transcripts of subagents on workers. A part is added in front of a transition, in one transaction.
+# Transcripts of subagents on workers. A part is added if the transition that it comes with changes the run.
 
-ADD_TRANSCRIPT = """\
-INSERT INTO turngate.transcripts (chain, start, part) SELECT chain, $start, $part FROM $runs
-WHERE id = $id AND owner = $owner FOR UPDATE ON CONFLICT DO NOTHING; """
+WITH_TRANSCRIPT = """\
+WITH changed AS ({transition}), added AS (INSERT INTO turngate.transcripts (chain, start, part)
+SELECT chain, $start, $part FROM changed ON CONFLICT DO NOTHING) SELECT * FROM changed"""
 READ_TRANSCRIPT = "SELECT part FROM turngate.transcripts WHERE chain = $chain ORDER BY start"
 
 # Queries and deletion
