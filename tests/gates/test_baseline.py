@@ -1,6 +1,7 @@
 """Failures that were there at the session's start do not block; files that a check changes itself."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from tests.support.gates import answer_of_process, answer_with_shell, blocked, c
 from tests.support.git_projects import commit, git, make_repository, write
 from tests.support.sessions import lines
 from turngate.gates.local_tree_state import RACY_NS
-from turngate.gates.run_gate import STILL
+from turngate.gates.run_gate import KEEP_FAILURES, STILL
 
 CAN_MOUNT = not subprocess.run(
     ["sh", "-c", 'unshare --mount $(test "$(id -u)" = 0 || echo --map-root-user) mount -t tmpfs none /tmp'],
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.skipif(not CAN_MOUNT, reason="no mount namespaces here"
 
 COMMAND = "cat output; test ! -s output"
 COMMAND_WITH_BYTECODE = "env -u PYTHONDONTWRITEBYTECODE python3 run.py"
+KEEP = KEEP_FAILURES.format("command")
 OLD_ONLY = {"systemMessage": 'gate "command": it fails only as it did at the session\'s start'}
 
 
@@ -53,6 +55,11 @@ class Session:
 def begin(project: Path, output: str, **files: str) -> Session:
     make_repository(project, {"output": output, **files})
     return Session(project, "--", COMMAND)
+
+
+def unknown(shown: str, why: str, command: str = COMMAND) -> dict[str, Any]:
+    text = f"All failures count, because what failed at the session's start is not known: {why}."
+    return blocked(f"`{command}`: exit code 1\n{shown}\n{text}\n{KEEP}")
 
 
 def reason_of(shown: str, left_out: int) -> dict[str, Any]:
@@ -175,8 +182,10 @@ def test_a_new_error_without_a_name_blocks_once_and_then_the_user_reads_it(proje
         "1 failure that was there at the session's start is left out.\n\nIf this is not a failure of the check, stop again: the user then reads it."
     )
     told = f'{OLD_ONLY["systemMessage"]}; new in its output: "{coverage}"'
-    write(project, {"other": ""})
     assert session.stop() == {"systemMessage": told}
+    for number in range(2):  # one that differs from run to run
+        write(project, {"output": f"{failing('test_old')}Error: port {number}abc is in use\n"})
+        assert "systemMessage" in session.stop()
 
 
 def test_failures_without_a_name_hide_no_other_error(project: Path) -> None:
@@ -216,6 +225,106 @@ def test_more_failures_than_are_read_are_reported(project: Path) -> None:
     assert session.stop() == {
         "systemMessage": f"{OLD_ONLY['systemMessage']}; more than 2,000 failures, so the rest was not checked"
     }
+
+
+@pytest.mark.parametrize("change", ["rewritten", "edited", "removed", "made by the check"])
+@pytest.mark.parametrize("name", ["dist/results", ".env.local"])
+def test_after_a_change_of_what_git_ignores_it_is_not_known_what_failed_before_unless_the_check_makes_it(
+    project: Path, name: str, change: str
+) -> None:
+    """As a build of `dist` by hand, of which the tests test what is there."""
+    ignored = name.removesuffix("results")
+    makes = "mkdir -p dist; cat output | tee dist/made .env.local; " if change == "made by the check" else ""
+    command = f"{makes}cat output; false"
+    make_repository(project, {"output": failing("test_old"), ".gitignore": f"{ignored}\n", "other": ""})
+    write(project, {name: failing("test_old")})
+    session = Session(project, "--", command)
+    time.sleep(1.1)  # the start is known to the second
+    if change == "edited":
+        with (project / name).open("a") as file:
+            file.write("\n")
+    else:
+        (project / name).unlink()
+    if change == "rewritten":
+        write(project, {name: failing("test_old")})
+    write(project, {"other": "edited"})
+    if change == "made by the check":
+        assert session.stop() == OLD_ONLY
+        return
+    why = f"the check needs {ignored}, which git ignores and which has changed since then"
+    assert f"what failed at the session's start is not known: {why}.\n{KEEP}" in session.stop()["reason"]
+
+
+def test_once_the_check_has_passed_in_the_session_each_failure_is_new(project: Path) -> None:
+    session = begin(project, failing("test_old"))
+    write(project, {"output": ""})
+    assert session.stop() == {}
+    write(project, {"output": failing("test_old"), "other": ""})
+    assert session.stop() == blocked(f"`{COMMAND}`: exit code 1\n{failing('test_old').strip()}")
+
+
+@pytest.mark.parametrize("program", ["docker compose exec web", "./gradlew", "dmypy run"])
+def test_what_runs_in_another_process_does_not_see_the_files_of_the_start(
+    project: Path, program: str
+) -> None:
+    make_repository(project, {"output": failing("test_old"), "other": ""})
+    command = f"{COMMAND} # {program}"
+    session = Session(project, "--", command)
+    write(project, {"other": "edited"})
+    name = program.partition(" ")[0].removeprefix("./")
+    why = f"{name} may run it where the files are those of now"
+    assert session.stop() == unknown(failing("test_old"), why, command)
+
+
+def test_a_file_system_that_is_mounted_below_the_project_is_not_left_out(project: Path) -> None:
+    make_repository(project, {"output": failing("test_old"), "other": "", "data/keep": ""})
+    session = Session(project, "--", COMMAND)
+    write(project, {"other": "edited"})
+    mounts = 'mount -t tmpfs none "$1" && shift && exec "$@"'
+    maps = [] if os.getuid() == 0 else ["--map-root-user"]
+    words = [sys.executable, "-m", "turngate", "gate", "--", COMMAND]
+    done = subprocess.run(
+        ["unshare", "--mount", *maps, "sh", "-c", mounts, "sh", str(project / "data"), *words],
+        input=json.dumps(claude_input(project, session_id="s", hook_event_name="Stop")),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == unknown(failing("test_old"), "the files of the start cannot be mounted")
+    assert session.stop() == {**OLD_ONLY}
+
+
+def test_no_program_of_the_project_takes_part_in_the_check_of_the_start(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = ("git", "unshare", "mount", "cp", "rm", "xargs", "id", "env", "grep", "find")
+    make_repository(project, {"output": failing("test_old"), "other": "", ".gitignore": ".venv\n"})
+    write(project, {f".venv/bin/{each}": "#!/bin/sh\necho $0 >> ../ran\nexit 0\n" for each in programs})
+    for each in programs:
+        (project / ".venv/bin" / each).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{project}/.venv/bin{os.pathsep}{os.environ['PATH']}")
+    session = Session(project, "--", f"{COMMAND} || {{ grep x output; false; }}")
+    write(project, {"other": "edited"})
+    assert session.stop() == OLD_ONLY
+    assert {*lines(project / "../ran")} == {f"{project}/.venv/bin/grep"}  # the command itself, twice
+
+
+def test_a_link_to_packages_elsewhere_hides_no_failure_of_the_start(project: Path) -> None:
+    """As in a worktree whose `node_modules` is that of the main checkout, while the rule is `node_modules/`."""
+    make_repository(project, {"output": failing("test_old"), "other": "", ".gitignore": "node_modules/\n"})
+    (project.parent / "packages").mkdir()
+    (project / "node_modules").symlink_to("../packages")
+    session = Session(project, "--", COMMAND)
+    assert session.stop() == {}
+    write(project, {"other": "edited"})
+    assert session.stop() == OLD_ONLY
+
+
+def test_with_any_other_link_that_leads_out_all_failures_count(project: Path) -> None:
+    make_repository(project, {"output": failing("test_old"), "other": ""})
+    (project / "data").symlink_to("..")
+    session = Session(project, "--", COMMAND)
+    assert session.stop() == unknown(failing("test_old"), "its files could not all be read")
 
 
 def test_the_project_is_as_it_was_after_the_check_of_the_start(project: Path) -> None:
@@ -320,8 +429,7 @@ def test_files_that_were_not_collected_before_either_do_not_block_and_the_user_i
 def test_failures_after_files_are_collected_again_cannot_be_compared(project: Path) -> None:
     session = begin(project, UNCOLLECTED)
     write(project, {"output": failing("test_b")})
-    text = "1 file could not be collected at the session's start, so what else failed then is not known: all failures count."
-    assert session.stop() == blocked(f"`{COMMAND}`: exit code 1\n{failing('test_b')}\n{text}")
+    assert session.stop() == unknown(failing("test_b"), "1 file could not be collected")
 
 
 @pytest.mark.parametrize(
@@ -341,8 +449,8 @@ def test_an_output_without_names_is_compared_by_its_lines_about_errors_or_else_a
 ) -> None:
     session = begin(project, before)
     write(project, {"output": now, "other": ""})
-    text = "The output differs from that at the session's start, and it has no names of failures to compare."
-    assert session.stop() == (blocked(f"`{COMMAND}`: exit code 1\n{now}\n{text}") if blocks else OLD_ONLY)
+    why = "its output differs, and has no names of failures to compare"
+    assert session.stop() == (unknown(now, why) if blocks else OLD_ONLY)
 
 
 def test_a_project_on_another_machine_is_compared_there(project: Path) -> None:
@@ -409,7 +517,7 @@ def test_a_check_that_did_not_end_on_the_files_of_the_start_is_not_run_there_aga
     make_repository(project, {"a.py": ""})
     command = "test -e fixed || { echo run >> ../runs; sleep 600; }; echo 'FAILED a.py::test'; exit 1"
     session = Session(project, "--timeout", "5", "--", command)
-    reason = f"`{command}`: exit code 1\nFAILED a.py::test\n\nAt the session's start it did not end within its time limit, so all failures count."
+    reason = f"`{command}`: exit code 1\nFAILED a.py::test\n\nAll failures count, because what failed at the session's start is not known: it did not end within its time limit.\n{KEEP}"
     for content in ("1", "2"):
         write(project, {"fixed": content})
         assert session.stop() == blocked(reason if content == "1" else f"{reason}\n\n{STILL}")

@@ -57,6 +57,14 @@ def test_a_checkout_with_other_ends_of_lines_is_unchanged(project: Path, prepare
     assert gates(project) == ("pass", "pass")
 
 
+def test_several_files_with_other_ends_of_lines_are_unchanged(project: Path) -> None:
+    git(project, "init", "-q")
+    by_attributes(project)
+    write(project, {f"{name}.txt": f"{name}\r\n" for name in "abcdefgh"})
+    commit(project)
+    assert (changes(project), gates(project)) == (set(), ("pass", "pass"))
+
+
 def test_other_ends_of_lines_are_a_change_where_git_does_not_convert_them(project: Path) -> None:
     make_repository(project, {"a.txt": "one\ntwo\n"})
     write(project, {"a.txt": CRLF})

@@ -13,7 +13,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.gate import GateContext
-from turngate.gates.git.scripts import NO_OVERLAY, OVERLAY, RESTORE
+from turngate.gates.git.scripts import NO_OVERLAY, NOT_WRITTEN, OVERLAY, RESTORE
 from turngate.gates.local_tree_state import content_of, others_of
 from turngate.gates.stored_state import read_json, state_path, write_file
 from turngate.gates.tree_state import tree_before, tree_state
@@ -100,18 +100,26 @@ async def run_at_start(context: GateContext, command: CommandHook, needed: float
     is_same = before.partition(":")[:2] == now.partition(":")[:2] and ":" in now  # of git
     if context.asks_git and not (of_git or is_same):
         return "it may ask git, whose state at the session's start is not known"
+    if context.runs_elsewhere:
+        return f"{context.runs_elsewhere} may run it where the files are those of now"
     from turngate.gates.session_changes import run_comparison  # noqa: PLC0415 # lazy: few runs need the start again
 
     began = start.get("time")
     moment = str(int(began)) if isinstance(began, float) else ""
-    report = await run_comparison(context, RESTORE, tree, str(of_git), moment)
+    ignored = str(start.get("ignored") or "")
+    report = await run_comparison(context, RESTORE, tree, str(of_git), moment, ignored)
     lines = report.stdout.split("\n") if isinstance(report, Exited) and report.code == 0 else []
     if len(lines) <= RESTORE_FIELDS:
         return "the files of the session's start cannot be restored"
     words = ("/bin/sh", "-c", command.command) if command.args is None else (command.command, *command.args)
     *folders, locked = lines[:RESTORE_FIELDS]
-    script = ("-c", OVERLAY, "turngate", *folders, *words)
-    done = await context.commands.run(replace(command, command="/bin/sh", args=script))
+    script = ("-c", OVERLAY, "turngate", *folders, context.commands.path, *words)
+    done = await context.commands.run(
+        replace(command, command="/bin/sh", args=script), env=context.commands.own_path
+    )
     if locked and not (isinstance(done, Exited) and done.code == 0):
         return f"the installed packages may have changed since then, because {locked} has"
-    return NO_OVERLAY.removeprefix("turngate: ") if NO_OVERLAY in done.stderr else done
+    if NO_OVERLAY in done.stderr:
+        return NO_OVERLAY.removeprefix("turngate: ")
+    name = done.stderr.partition(NOT_WRITTEN)[2].partition("\n")[0]
+    return f"the check needs {name}, which git ignores and which has changed since then" if name else done

@@ -44,7 +44,10 @@ _COMPLAINT = re.compile(
     rf"{_ERROR.pattern}|.{{0,200}}\b(?:(?:un)?expected|mismatch\w*|differ(?:s|ent)?|wrong|invalid|missing|cannot|broken|violat\w+|denied|abort\w*"
     r"|core dumped|not (?:ok|found|equal|a)|(?:has|have|is|are|does|do) (?:not?|too)|no such)\b|\s*[✗✘❌]"
 )
-_PASSED = re.compile(r"\b\d+(?= (?:tests? )?(?:passed|passing|ok)\b)")
+# Numbers of tests that have passed, or of all tests, and of lines.
+_NEUTRAL_NUMBER = re.compile(
+    r"(?i)\b\d+(?= (?:tests? )?(?:passed|passing|ok)\b| tests?\b(?! fail))|(?<=[\w)]:)\d+|(?<=\bline )\d+"
+)
 _SUMMARY, _INCOMPLETE, _NOT_CONFIGURED = map(re.compile, (SUMMARY, INCOMPLETE, NOT_CONFIGURED))
 # Frames of dependencies and of the language itself, tests that have passed, and what only a machine reads.
 _NOISE = re.compile(
@@ -52,7 +55,7 @@ _NOISE = re.compile(
     r"(?:(?<![\w'\"])(?:\S*[/\\])?(?:node_modules|site-packages|dist-packages)[/\\]\S+:\d+|/lib/python\d[^'\"]*(?::\d+|\", line)|\(?node:(?:internal|async_hooks|events|timers)|/rustc/|/usr/lib/go|<frozen |\bat [\w. ]+ \(<anonymous>\))"
     r"|\s*(?:✓|✔|√)\s|\s*ok \d+ |test \S.* \.\.\. (?:ok|ignored)$|.*(?:::\S+ PASSED|\bPASSED\s+\[ *\d+%\])|PASS \S|\s*--- PASS:|ok\s+\S+\s+[\d.(]"
     r"|\s+(?:duration_ms|failureType|operator|generatedMessage|exitCode|signal|code|type): ?|\s*(?:at )?(?:async |new )?(?:Safe)?Promise\b|-{70}$"
-    r"|npm (?:notice|warn)\b|=+ (?:short test summary info|FAILURES|ERRORS) =+$"
+    r"|# Subtest: |\s*● Console$|\S+\.py [.sx]+\s+\[ *\d+%\]$|npm (?:notice|warn)\b|=+ (?:short test summary info|FAILURES|ERRORS) =+$"
 )
 _CODE_BELOW = re.compile(r"\s*(?:File \"|\S+:\d+: in )")  # of a frame of Python
 # What differs from run to run: a duration with its unit, a time of day, a date, an address in memory.
@@ -92,7 +95,7 @@ class Output:
         """What identifies the failures in two runs. If none has a name, the lines about errors stand for them, else the whole output, without times and noise."""
         if self.failures:
             return Counter(each.name for each in self.failures)
-        lines = [_PASSED.sub("#", _TIME.sub("#", line.strip())) for line in _clean(self.lines)]
+        lines = [_NEUTRAL_NUMBER.sub("#", _TIME.sub("#", line.strip())) for line in _clean(self.lines)]
         errors = [line for line in lines if _COMPLAINT.match(line)][:MAX_FAILURES]
         return Counter(f"{WITHOUT_NAME} {_short_hash(each)}" for each in errors or ["\n".join(lines)])
 

@@ -101,6 +101,7 @@ class GateContext:
     is_of_tree: bool = False  # True: the answer follows from `tree` and the session's start alone
     is_shared: bool = True  # False: it passes only because of the session's start
     asks_git: bool = False  # the command may ask git: what it finds is not only for the content of the files
+    runs_elsewhere: str = ""  # the program that runs the command where the files of the start cannot be
     keeps_result: bool = True  # False: the next stop checks again, also if nothing has changed
     # Returns why nothing may be sent to a URL; the second argument is its name in the message.
     url_problem: Callable[[str, str], str | None] = _url_problem

@@ -416,6 +416,8 @@ class _Look:
                 self._add(below, self._list(below))
             return False
         target = os.path.realpath(path)
+        if stat.S_ISLNK(mode) and os.path.basename(path) in PRUNED:  # what is behind it never counts
+            return True
         leads_out = not f"{target}/".startswith(f"{self._top}/") or "/.git/" in f"{target[len(self._top) :]}/"
         self._is_known = self._is_known and stat.S_ISLNK(mode) and not leads_out
         return stat.S_ISLNK(mode)

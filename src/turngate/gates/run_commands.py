@@ -51,9 +51,9 @@ class ProjectCommands:
         self.is_local = getattr(shell, "is_local", False)  # any other shell may run them on another machine
         self._shell = shell
         self._env = env
+        self.path = env.get("PATH", os.environ.get("PATH", os.defpath)) if self.is_local else ""
         # Scripts of our own run no program of the project.
-        path = env.get("PATH", os.environ.get("PATH", os.defpath))
-        self._own_path = {"PATH": path_outside(path, project)} if self.is_local else {}
+        self.own_path = {"PATH": path_outside(self.path, project)} if self.is_local else {}
         self._redactor = redactor
         self._hook = hook
         self._deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
@@ -96,7 +96,7 @@ class ProjectCommands:
     async def run_script(self, text: str, *arguments: str, stdin: bytes = b"") -> Exited | TimedOut:
         """Run a script of our own with the POSIX shell; data is passed only as arguments."""
         hook = CommandHook(command="/bin/sh", args=("-c", GIT_FUNCTION + text, "turngate", *arguments))
-        return await self._run(hook, stdin, {**GIT_ENVIRONMENT, **self._own_path}, HookRunContext())
+        return await self._run(hook, stdin, {**GIT_ENVIRONMENT, **self.own_path}, HookRunContext())
 
 
 def describe_failure(report: Exited | TimedOut) -> str | None:

@@ -58,7 +58,7 @@ async def record_files(
     """Return what the project is now, for the state of a gate: a tree of git, or the checksums of all files.
 
     If it cannot be found out, there is no record, and the gate answers by what git knows. `without_git`: whether checksums are needed; `of_git`:
-    any text if the index and the refs are.
+    any text if the index and the refs are, and the names of what git ignores.
     """
     listing = listing or await list_local(context)
     inside = "none" if listing and not listing.has_repositories else ""
@@ -66,12 +66,12 @@ async def record_files(
     try:
         if lacks_git(report):
             return {"files": await _checksums(context.commands)} if without_git else {}
-        tree, head, left_out, kept, *repositories = stdout_of(report, PROBLEM).split("\n")
+        tree, head, left_out, kept, ignored, *repositories = stdout_of(report, PROBLEM).split("\n")
     except FilesUnreadable:
         return {}
     nested = [unquote_path(name) for name in repositories if name]
     start = {"tree": tree, "head": head, "time": context.now}
-    return {**start, "left_out": left_out, "git": kept, "repositories": nested}
+    return {**start, "left_out": left_out, "git": kept, "ignored": ignored, "repositories": nested}
 
 
 async def changed_files(context: GateContext, globs: Sequence[str]) -> tuple[str, ...]:

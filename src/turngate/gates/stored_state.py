@@ -17,7 +17,7 @@ VERSION = 1
 # A file that was changed this shortly before could be changed again without a new time.
 CLOCK_TICK_NS = 2_000_000_000
 # Of a record of the start, what says nothing about another checkout of the repository.
-OF_CHECKOUT = ("tree", "left_out", "git", "repositories", "status", "operations")
+OF_CHECKOUT = ("tree", "left_out", "git", "ignored", "repositories", "status", "operations")
 KEPT_S = 30 * 24 * 3600  # the state of a session that had no stop since
 
 

@@ -42,7 +42,10 @@ describe() {
         for name do
             shift
             if test -L "$name"; then
-                case $(readlink -f "$name")/ in "$top/.git/"*) exit 1 ;; "$top/"*) ;; *) exit 1 ;; esac
+                case ${name##*/} in
+                    OF_TOOLS) ;;
+                    *) case $(readlink -f "$name")/ in "$top/.git/"*) exit 1 ;; "$top/"*) ;; *) exit 1 ;; esac ;;
+                esac
                 echo "$name -> $(readlink "$name")"
             elif test -d "$name"; then
                 test ! -e "$name/.git" || (echo "$name" && cd "$name" && sh -c "$script" turngate "$script") || exit 1
@@ -71,9 +74,9 @@ else
     describe > "$folder/files"
 fi
 sort "$folder/files" | "$sum"
-""".replace("PRUNED", " -o ".join(f"-name {name}" for name in PRUNED)).replace(
-        "GIT_STATE", " ".join(f"--git-path {name}" for name in (*OWN_STATE, *COMMON_STATE))
-    )
+""".replace("OF_TOOLS", " | ".join(PRUNED))
+    .replace("PRUNED", " -o ".join(f"-name {name}" for name in PRUNED))
+    .replace("GIT_STATE", " ".join(f"--git-path {name}" for name in (*OWN_STATE, *COMMON_STATE)))
 )
 
 

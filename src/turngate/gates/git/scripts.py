@@ -148,7 +148,7 @@ oid sha256:"}
     sed -n "$texts" "$folder/attributes" | sort -u > "$folder/texts"
     now hash-object --stdin-paths < "$folder/texts" > "$folder/ids" 2> "$folder/output"
     paste "$folder/ids" "$folder/texts" | sort > "$folder/converted"
-    sed 's/^[0-9]* //' "$folder/candidates" | sort | comm -12 - "$folder/converted" | cut -f 2 > "$folder/same"
+    sed 's/^[0-9]* //' "$folder/candidates" | sort | comm -12 - "$folder/converted" | cut -f 2 | sort > "$folder/same"
     chosen same | now update-index --index-info
     git config --name-only --get-regexp '^filter\\..*\\.(clean|process)$' | sed -n 's/^filter\\.\\([A-Za-z0-9_-]*\\)\\.[a-z]*$/\\1/p' > "$folder/drivers"
     {
@@ -292,8 +292,8 @@ print_filtered
 """
 )
 
-# Prints a tree with the files as they are now, the commit, what a sparse checkout leaves out, a tree with files of the folder `.git` if $2 is not empty,
-# and the repositories inside of the project. Large files that are not as in the commit, or more than 1000 of them, are in the tree, and their content
+# Prints a tree with the files as they are now, the commit, what a sparse checkout leaves out, if $2 is not empty a tree with files of the folder `.git` and
+# a list of what git ignores, and the repositories inside of the project. Large files that are not as in the commit, or more than 1000 of them, are in the tree, and their content
 # is not stored, nor a large index. Git's garbage collection removes what is stored.
 SNAPSHOT = (
     BEGIN
@@ -317,14 +317,16 @@ keep_git() {
     for each do echo "${each##*/}"; done | paste "$folder/ids" - | sed 's/^/100644 blob /' | git mktree
 }
 of_git=$(keep_git "$2")
-printf '%s\\n' "$head" "$left_out" "$of_git"
+ignored=$(test -z "$2" || git ls-files -z --others --ignored --exclude-standard --directory --no-empty-directory | lines | git hash-object -w --stdin)
+printf '%s\\n' "$head" "$left_out" "$of_git" "$ignored"
 cd "./$prefix"
 test "$1" = none || git ls-files --others --exclude-standard | sed -n '/\\/"\\{0,1\\}$/p'
 """
 )
 
 # Writes the files that differ from the tree $1 as they were into a new folder, below `old`, and the names of those that are new into `new`; and the
-# files of `.git` in the tree $2. $3: when the session started, or "". Prints the folder, those of the repository and of the project in it, and a lock file that differs. It fails if a content is not stored.
+# files of `.git` in the tree $2. $3: when the session started, or ""; $4: the list of what git ignored then, or "": what of it was written since, or is gone,
+# is in `changed`. Prints the folder, those of the repository and of the project in it, and a lock file that differs. It fails if a content is not stored.
 RESTORE = (
     BEGIN
     + """\
@@ -350,13 +352,20 @@ test -z "$2" || {
     mkdir "$kept/old/.git"
     for name in $(git ls-tree --name-only "$2"); do git cat-file blob "$2:$name" > "$kept/old/.git/$name"; done
 }
-# What git ignores and the session has built, such as by the check that has just failed, is left out: it belongs to the files of now.
+# What git ignores and the session has written, such as by the check that has just failed, is left out: it belongs to the files of now.
+: > "$folder/later"
 test -z "$3" || find . \\( -name .git -o -name node_modules -o -name .venv -o -name venv -o -name vendor \\) -prune \\
     -o -type f -newerct "@$3" -print0 2> "$folder/output" | git check-ignore -z --stdin > "$folder/later" || true
-test ! -s "$folder/later" || xargs -0 stat --printf '%W %n\\0' -- < "$folder/later" 2> "$folder/output" | lines | while IFS= read -r line; do
-    case $line in */build/* | */dist/* | */out/* | */target/*) ;; *) test "${line%% *}" -ge "$3" 2> "$folder/output" || continue ;; esac
-    printf '%s\\n' "${line#* }"
-done | lines >> "$kept/new"
+cat "$folder/later" >> "$kept/new"
+test -z "$4" || git cat-file blob "$4" | grep -iv cache > "$folder/ignored" || true
+test ! -s "$folder/ignored" || lines < "$folder/later" | sed 's,^[.]/,,' | awk '
+    FILENAME ~ /ignored$/ { known[$0]; next }
+    { while ($0 != "" && !($0 in known)) sub("[^/]*/?$", "") }
+    $0 != "" { print }
+' "$folder/ignored" - > "$kept/changed"
+test ! -s "$folder/ignored" || while IFS= read -r name; do
+    test -n "$(find "./$name" ! -type d 2> "$folder/output" | head -n 1)" || printf '%s\\n' "$name"
+done < "$folder/ignored" >> "$kept/changed"
 mkdir "$kept/upper"
 locked=$(lines < "$folder/changes" | sed -n '/^:000000 /{n;d;};/^:/{n;p;}' |
     grep -E '(^|/)([A-Za-z-]*\\.lockb?|(package|pnpm)-lock\\.(json|yaml)|npm-shrinkwrap\\.json|go\\.sum|requirements[^/]*\\.txt)$' | head -n 1)
@@ -364,17 +373,20 @@ printf '%s\\n' "$kept" "$top" "$prefix" "$locked"
 """
 )
 
-# Runs the command after $3 in a mount namespace where the project has the files that `RESTORE` has written, at its own path. $1, $2, $3: what it printed.
-# What the command writes goes into memory. Without root the namespace belongs to one of users, in which the command has its own user id.
+# Runs the command after $4 in a mount namespace where the project has the files that `RESTORE` has written, at its own path. $1, $2, $3: what it printed;
+# $4: PATH for the command, or "" for that of the script. What the command writes goes into memory. Without root the namespace belongs to one of users, in which the command has its own user id.
 NO_OVERLAY = "turngate: the files of the start cannot be mounted"
+NOT_WRITTEN = "turngate: git ignores it, it was changed since the start, and the check does not write it: "
 OVERLAY = f"""\
-folder=$1 top=$2 below=$3 user=
-shift 3
+folder=$1 top=$2 below=$3 path=${{4:-$PATH}} user=
+shift 4
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
 test "$(id -u)" = 0 || user="--map-user=$(id -u) --map-group=$(id -g)"
-export folder top below user
+export folder top below path user
 unshare --mount ${{user:+--map-root-user}} sh -c '
+    # Other file systems below the project would be missing.
+    ! grep -qF " $top/" /proc/self/mountinfo || exit
     cd "$top" && mount -t tmpfs none "$folder/upper" && mkdir "$folder/upper/files" "$folder/upper/work" || exit
     layers=lowerdir=.,upperdir=$folder/upper/files,workdir=$folder/upper/work
     mount -t overlay none -o "$layers" "$top" 2> /dev/null || mount -t overlay none -o "$layers,userxattr" "$top" || exit
@@ -385,12 +397,16 @@ unshare --mount ${{user:+--map-root-user}} sh -c '
     (cd "$folder/old" && find . -name "*.py") | while IFS= read -r file; do rm -rf "${{file%/*}}/__pycache__"; done
     test ! -e "$folder/new" || xargs -0 rm -f -- < "$folder/new" || exit
     cd "./$below" && touch "$folder/ready" || exit
+    set -- env -u folder -u top -u below -u path -u user "PATH=$path" "$@"
     # Commands such as `git diff-index` believe the times in the index.
     test ! -e "$folder/old/.git" || set -- sh -c "git update-index -q --refresh > /dev/null 2>&1; exec \\"\\$@\\"" sh "$@"
     unshare --user $user true 2> /dev/null || user=
-    set -- ${{user:+unshare --user $user}} "$@"
-    unset folder top below user
-    exec "$@"
+    ${{user:+unshare --user $user}} "$@"
+    code=$?
+    cd "$top" && test -e "$folder/changed" && while IFS= read -r name; do
+        test -n "$(find "./$name" ! -type d 2> /dev/null | head -n 1)" || {{ echo "{NOT_WRITTEN}$name" >&2; break; }}
+    done < "$folder/changed"
+    exit "$code"
 ' sh "$@"
 code=$?
 test -e "$folder/ready" || {{ echo '{NO_OVERLAY}' >&2; exit 125; }}

@@ -35,14 +35,14 @@ MAX_REASON_CHARS = 2500
 TAIL_LINES, MAX_TAIL_CHARS = 3, 300  # of a command that did not end
 # Exit codes of a shell whose command was killed: 128 plus the signal. Others are counts of failures, as mocha's.
 KILLED = frozenset(128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 15))
-NOT_COMPARABLE = (
-    "The output differs from that at the session's start, and it has no names of failures to compare."
-)
 # A check with such a word in what defines it finds something else after a commit.
 _ASKS_GIT = r"(?<![\w.-])(?:git|gh|commitlint|lint-staged|gitlint|lefthook|husky|overcommit|pre-commit|prek|nx|turbo)(?![\w.:/-])"
+# One with such a word runs on another machine, or in a process that was there before and sees only the files of now.
+_RUNS_ELSEWHERE = r"(?<![\w.-])(?:docker(?:-compose)?|podman|nerdctl|kubectl|ssh|vagrant|devcontainer|gradlew?|mvnd|bazel(?:isk)?|buck2|pants|dmypy|eslint_d)(?![\w.:/-])"
 # Tools that say that they have ended before the rest.
 _ENDED = r"(?m)stopping after \d+ failures|(?i:\bbail(?:ed|ing)? out)|^error: test failed, to rerun pass "
 _FAILED_TARGET = r"(?m)^g?make(?:\[\d+\])?: \*\*\* \[(?:\S+: )?(\S+)\] Error "
+UNKNOWN_START = "All failures count, because what failed at the session's start is not known"
 NEW_ERROR = "Its output has an error without a name that it did not have at the session's start:"
 NO_FAILURE = "If this is not a failure of the check, stop again: the user then reads it."
 EXIT_CODE = "exit code "  # how `missing_program` begins
@@ -86,7 +86,9 @@ async def hold_until_passed(
 
     `check`: what it checks, if known. `counted_as`: under which name the number of its tests is kept.
     """
-    context.asks_git = re.search(_ASKS_GIT, "\n".join((_text(command), *definition.values()))) is not None
+    text = "\n".join((_text(command), *definition.values()))
+    context.asks_git = re.search(_ASKS_GIT, text) is not None
+    context.runs_elsewhere = found[0] if (found := re.search(_RUNS_ELSEWHERE, text)) else ""
     results, name = _results(context, _text(command)), show_command(command)
     if context.options.get("related") and (block := await _check_related(context, command)):
         return block
@@ -107,7 +109,9 @@ async def hold_until_passed(
         and (why := describe_missing_count(context, name, counted_as, report))
     ):
         return Fault(why)
-    if isinstance(result, Block) and isinstance(report, Exited):
+    if isinstance(result, Allow):
+        context.state.data[f"passed: {name}"] = True
+    elif isinstance(result, Block) and isinstance(report, Exited):
         result = await _without_known_failures(context, command, check, definition, report, result, seconds)
     elif isinstance(result, Fault) and isinstance(report, Exited) and result.error.startswith(EXIT_CODE):
         # Such as a program that was not found: also a function of the project that a script calls.
@@ -159,51 +163,55 @@ async def _without_known_failures(
     result: Block,
     seconds: float,
 ) -> Decision:
-    """Leave out the failures that were there at the session's start."""
+    """Leave out the failures that were there at the session's start. If it is not certain what failed then, all count, and the agent may say that it has not caused them."""
     from turngate.gates.failures import WITHOUT_NAME, read_output  # noqa: PLC0415 # lazy: for failures only
 
-    start = (context.state.start or {}).get("state")
-    if context.options.get("all-failures") or not isinstance(start, str):
+    data, recorded = context.state.data, context.state.start
+    if not recorded or context.options.get("all-failures") or f"passed: {show_command(command)}" in data:
         return result
     context.is_shared = False
-    results = _results(context, _text(command))
     output = read_output(report.stdout, report.stderr, context.project)
+
+    def unknown(why: str) -> Block:
+        has_names = not any(each.startswith(WITHOUT_NAME) for each in output.names)
+        data[WITHOUT_BASELINE] = sorted(output.names.elements()) if has_names else [WITHOUT_NAME]
+        return Block(f"{result.reason}\n\n{UNKNOWN_START}: {why}.")
+
+    if not isinstance(start := recorded.get("state"), str):
+        return unknown("its files could not all be read")
+    results = _results(context, _text(command))
     known = results.find(start)
     if known is None or (known.names is None and not known.is_too_slow(context.commands.seconds_left)):
         began = time.monotonic()
         ran = await run_at_start(context, command, seconds)
         if isinstance(ran, str):
-            context.state.data[WITHOUT_BASELINE] = sorted(output.names.elements())
-            return Block(
-                f"{result.reason}\n\nAll failures count, because what failed at the session's start is not known: {ran}."
-            )
+            return unknown(ran)
         at_start = judge(command, ran, check, context.project)
         known = _describe_run(context, ran, at_start, time.monotonic() - began)
         results.store(start, known)
     if known.names is None:
-        why = "did not end within its time limit" if known.seconds is not None else "could not run"
-        return Block(f"{result.reason}\n\nAt the session's start it {why}, so all failures count.")
+        return unknown(
+            f"it {'did not end within its time limit' if known.seconds is not None else 'could not run'}"
+        )
     if not known.names:
         return result
     if known.incomplete and not output.incomplete:
-        return Block(
-            f"{result.reason}\n\n{known.incomplete} at the session's start, so what else failed then is not known: all failures count."
-        )
+        return unknown(known.incomplete)
     names = _follow_renames(context.project, known.names, output.names)
     if not output.names - names:
         unchecked = output.incomplete or _why_unchecked(output.lines, _text(command), check, definition)
         note = f"; {unchecked}, so the rest was not checked" if unchecked else ""
         if new := [line for key, line in output.unnamed_errors.items() if key not in known.errors]:
             first = one_line(new[0], MAX_ERROR_CHARS)
-            if context.state.data.get("errors") != new:
-                context.state.data["errors"] = new
+            if "new error" not in data:  # its lines may differ from run to run
+                data["new error"], context.keeps_result = first, False
                 return Block(
                     f"exit code {report.code}\n{NEW_ERROR}\n{first}\n\n{_describe_left_out(output.names)}\n\n{NO_FAILURE}"
                 )
             note += f'; new in its output: "{first}"'
         return Allow(f"it fails only as it did at the session's start{note}")
     if any(name.startswith(WITHOUT_NAME) for name in (*(output.names - names), *names)):
-        return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
+        return unknown("its output differs, and has no names of failures to compare")
     return Block(_describe_new(context, report, names))
 
 
@@ -341,11 +349,11 @@ def _note_tests(
 ) -> str | None:
     """Return whether fewer tests have passed, or more were skipped, than when they passed last in this project."""
     counted = count_tests(f"{report.stdout}\n{report.stderr}")
-    data, passed = context.state.data, counted.passed if counted else 0
-    ran = int(str(data.get("tests", 0)))  # in this session
+    data, key, passed = context.state.data, f"tests of {name}", counted.passed if counted else 0
+    ran = int(str(data.get(key, 0)))  # in this session
     has_failed = not (isinstance(report, Exited) and report.code == 0)  # perhaps only as at the start
     run = passed + _count_failures(context, report) if has_failed else passed
-    data["tests"] = run if has_passed else max(ran, run)
+    data[key] = run if has_passed else max(ran, run)
     if counted is None or context.state_folder is None:
         return None
     place = (context.state_folder, context.project, name)
@@ -467,6 +475,13 @@ def is_unchanged(context: GateContext, *, with_git: bool = False) -> Allow | Non
     return _nothing(context, "nothing has changed since the session's start")
 
 
+def with_note(result: Decision, note: str | None) -> Decision:
+    """Return the result; if it is a pass, with a note for the user."""
+    if not isinstance(result, Allow) or not note:
+        return result
+    return Allow(note if result.quiet else "; ".join(filter(None, (result.reason, note))))
+
+
 def _nothing(context: GateContext, why: str, *, quiet: bool = True) -> Allow:
     context.is_shared = False
     return Allow(f"nothing to check: {why}", quiet=quiet)
@@ -533,13 +548,13 @@ async def _check(context: GateContext) -> Decision:
     check, definition = await _definition(context, context.command)
     if block := block_once(context, show_command(context.command), definition):
         return block
+    changes = note_changes(context, definition)
     if (nothing := await nothing_to_check(context, None, definition)) is not None:
-        return nothing
+        return with_note(nothing, changes)
     counted_as = show_command(context.command)
-    result = await hold_until_passed(context, context.command, check, definition, counted_as)
-    if isinstance(result, Allow) and (changes := note_changes(context, definition)):
-        return Allow("; ".join(filter(None, (result.reason, changes))))
-    return result
+    return with_note(
+        await hold_until_passed(context, context.command, check, definition, counted_as), changes
+    )
 
 
 async def _definition(context: GateContext, command: CommandHook) -> tuple[str | None, dict[str, str]]:
