@@ -13,7 +13,7 @@ from tests.support.cli import turngate
 from tests.support.gates import answer_with_shell, claude_input, record_with_shell
 from tests.support.git_projects import git, make_repository, write
 from turngate.core.events.events import StopEvent
-from turngate.gates.check_changes import HASH_OF, describe_changes, find_definition
+from turngate.gates.check_changes import ARGUMENTS, HASH_OF, describe_changes, find_definition
 from turngate.gates.library.project_checks import TESTS
 from turngate.gates.project_files import read_project_files
 from turngate.gates.run_gate import make_context
@@ -330,6 +330,48 @@ WEAKENED: dict[str, tuple[Files, str, Files, str]] = {
         {"conftest.py": "@pytest.fixture(autouse=True)\ndef _skip():\n    pytest.skip('later')\n"},
         "what conftest.py does for all tests is new: `@pytest.fixture(autouse=True) def _skip(): pytest.skip('later')`",
     ),
+    "a script of a silent recipe": (
+        {"Makefile": "test:\n\t@./check\n", "check": "exit 1\n"},
+        "make test",
+        {"check": "true\n"},
+        "check was `exit 1`, now `true`",
+    ),
+    "variables that a Makefile includes": (
+        {"Makefile": "include .env.ci\nlint:\n\t$(RUFF) check\n", ".env.ci": "RUFF = ruff\n"},
+        "make lint",
+        {".env.ci": "RUFF = true ruff\n"},
+        ".env.ci was `RUFF = ruff`, now `RUFF = true ruff`",
+    ),
+    "a script whose ending is left out": (
+        {"package.json": '{"scripts": {"lint": "node tasks/lint"}}', "tasks/lint.js": "check()\n"},
+        "npm run lint",
+        {"tasks/lint.js": "\n"},
+        "tasks/lint.js was `check()`, now ``",
+    ),
+    "a blank in a script": (
+        {"package.json": '{"scripts": {"test": "NODE_ENV=test mocha"}}'},
+        "npm test",
+        {"package.json": '{"scripts": {"test": "NODE_ENV=testmocha"}}'},
+        "the script `test` of package.json was `NODE_ENV=test mocha`, now `NODE_ENV=testmocha`",
+    ),
+    "the first target of make, which options do not name": (
+        {"Makefile": "all:\n\t$(MAKE) -C ci > log\n", "ci/Makefile": "unit:\n\texit 1\n"},
+        "make -j 4 V=1",
+        {"ci/Makefile": "unit:\n\ttrue\n"},
+        "`unit` of ci/Makefile was `exit 1`, now `true`",
+    ),
+    "a list of make with a command": (
+        {"Makefile": "TESTS = a b\ntest:\n\t./run $(TESTS)\n"},
+        "make test",
+        {"Makefile": "TESTS = a b || true\ntest:\n\t./run $(TESTS)\n"},
+        "the variable `TESTS` of Makefile was `a b`, now `a b || true`",
+    ),
+    "configuration that a tool looks for in .github": (
+        {},
+        "actionlint",
+        {".github/actionlint.yaml": "paths: {}\n"},
+        ".github/actionlint.yaml is new: `paths: {}`",
+    ),
     "a program that no installer writes": (
         {},
         ".venv/bin/pytest -q",
@@ -520,6 +562,11 @@ ORDINARY: dict[str, tuple[Files, str, Files]] = {
             "def pytest_report_header():\n    return 'exit()'\n"
         },
     ),
+    "reports that the check writes, and data of tests": (
+        {"Makefile": "test: cli\n\t./shop < test_data/in.csv | diff - test_data/out.csv\n"},
+        "make test && pytest --junitxml=test-results.xml && jest --json --outputFile test-results.json",
+        dict.fromkeys(("test-results.xml", "test-results.json", "test_data/in.csv"), "1\n"),
+    ),
     "an installed program": (
         {},
         ".venv/bin/pytest",
@@ -593,6 +640,15 @@ NOTED: dict[str, tuple[Files, str, Files, list[str]]] = {
             "pyproject.toml": "[tool.pdm.scripts]\ntest = 'true'\n",
         },
         ["packages/ui/package.json", "pyproject.toml"],
+    ),
+    "lists of what is checked, and what a recipe writes and includes": (
+        {
+            "Makefile": "lint:\n\teslint $$(cat list.txt) && mypy @types.lst\ninclude .depend\n",
+            ".gitignore": ".depend\n",
+        },
+        "make lint",
+        dict.fromkeys(("list.txt", "types.lst", ".depend", "rust-toolchain"), "1\n"),
+        [".depend", "list.txt", "rust-toolchain", "types.lst"],
     ),
     "files of less common tools": (
         {name: "1\n" for name in RARE},
@@ -712,6 +768,11 @@ def test_the_arguments_of_a_checking_tool_are_no_part_of_its_check(
     command: str, program: str, project: Path
 ) -> None:
     assert definition(project, command) == {"the command": program}
+
+
+def test_the_variables_of_a_command_count_as_its_arguments(project: Path) -> None:
+    parts = all_parts(project, "RUSTFLAGS=-Dwarnings cargo check --all")
+    assert (parts["the command"], parts[ARGUMENTS]) == ("cargo", "cargo check --all RUSTFLAGS=-Dwarnings")
 
 
 def test_a_command_that_takes_the_place_of_another_one_is_a_change() -> None:

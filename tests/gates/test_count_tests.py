@@ -1,6 +1,7 @@
 """How many tests have run, as each tool prints it, and what is said if there are fewer."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from tests.support.cli import turngate
 from tests.support.gates import could_not_run
-from tests.support.git_projects import make_repository
+from tests.support.git_projects import make_repository, write
 from turngate.core.answers.report_types import Exited
 from turngate.core.events.events import StopEvent
 from turngate.gates.check_output import Counted, count_tests, describe_fewer, describe_missing_count
@@ -153,6 +154,31 @@ def test_tests_that_were_counted_and_are_no_longer_have_not_passed(
     why = "it printed no number of tests, and 3 tests passed at the last pass"
     assert stop("two", "done\n") == could_not_run("tests", f"`make test`: {why}")
     assert stop("two", "done again\n") == {}
+
+
+def test_two_commands_that_run_tests_are_counted_apart_and_the_notes_of_both_are_read(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("PATH", f"{project}/.venv/bin{os.pathsep}{os.environ['PATH']}")
+    (project / "package.json").write_text('{"scripts": {"test": "cat of_npm"}}')
+    write(
+        project,
+        {"pyproject.toml": "[tool.pytest.ini_options]\n", ".venv/bin/pytest": "#!/bin/sh\ncat of_pytest\n"},
+    )
+    (project / ".venv/bin/pytest").chmod(0o755)
+
+    def stop(session: str, of_npm: int, of_pytest: int) -> dict[str, Any]:
+        write(
+            project,
+            {"of_npm": f"# tests {of_npm}\n# pass {of_npm}\n", "of_pytest": f"{of_pytest} passed in 0.1s\n"},
+        )
+        event = {"session_id": session, "hook_event_name": "Stop", "cwd": str(project)}
+        return dict(json.loads(turngate("gate", "tests", stdin=json.dumps(event))[1]))
+
+    assert (stop("one", 2, 5), stop("one", 3, 6)) == ({}, {})
+    fewer = "1 test passed, and 3 at the last pass; 4 tests passed, and 6 at the last pass"
+    assert stop("two", 1, 4) == {"systemMessage": f'gate "tests": {fewer}'}
 
 
 def missing_count_of_nothing(command: str) -> str | None:

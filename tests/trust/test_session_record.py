@@ -11,7 +11,7 @@ import pytest
 
 from tests.hosts.recordings import recorded
 from tests.support.cli import turngate
-from tests.support.git_projects import LATER, git, make_repository
+from tests.support.git_projects import LATER, commit, git, make_repository
 from tests.trust.support import approve_all, command, stop_settings, write
 from turngate.state.paths import state_folder
 
@@ -290,6 +290,16 @@ def test_a_file_that_is_removed_in_a_project_inside_counts_too(monorepo: Path) -
     assert stop(monorepo, cwd=str(monorepo)) == {"decision": "block", "reason": "inner"}
 
 
+def test_a_gate_of_a_project_inside_that_has_blocked_is_asked_again_although_the_work_is_undone(
+    monorepo: Path,
+) -> None:
+    new = monorepo / "packages/a/new.py"
+    new.touch()
+    assert stop(monorepo, cwd=str(monorepo)) == {"decision": "block", "reason": "inner"}
+    new.unlink()
+    assert stop(monorepo, "2", cwd=str(monorepo)) == {"decision": "block", "reason": "inner"}
+
+
 def test_a_script_of_a_project_inside_that_is_changed_blocks(monorepo: Path) -> None:
     inner = monorepo / "packages/a"
     set_hooks(inner, command("sh hooks/check.sh", id="inner"))
@@ -343,6 +353,23 @@ def test_a_stop_in_another_checkout_is_checked_in_that_of_the_session_too(
     assert stop(main, cwd=str(other)) is None
     write(main, {"fail": ""})
     assert stop(main, cwd=str(other)) == BLOCK
+
+
+def test_a_gate_that_has_blocked_in_the_checkout_of_the_session_is_asked_there_again(
+    checkouts: tuple[Path, Path],
+) -> None:
+    main, other = checkouts
+    asked = main.parent / "asked"
+    set_hooks(main, command(f"pwd >> {asked}; sh hooks/check.sh", id="check"))
+    commit(main)
+    approve_all(main)
+    git(other, "merge", "-q", "--ff-only", git(main, "rev-parse", "HEAD").strip())
+    start(main)
+    write(main, {"fail": ""})
+    assert stop(main, cwd=str(main)) == BLOCK
+    (main / "fail").unlink()
+    assert stop(main, "2", cwd=str(other)) is None
+    assert asked.read_text().split() == [str(main), str(other), str(main)]
 
 
 def test_a_subagent_is_checked_in_its_own_checkout_alone(checkouts: tuple[Path, Path]) -> None:

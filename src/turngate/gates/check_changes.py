@@ -43,13 +43,14 @@ EVERY_TARGET = "%"  # as a word: make is run without a target
 TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
 _CONFIGURATION = f"(?i){toolchains.CONFIGURATION_FILE}"
+# Such as $(CURDIR)/, and files that are written.
 _LEFT_OUT = re.compile(
-    r"\$+(?:\w+|\(\w+\)|\{\w+\})/|>+\s*[^\s;&|]+"
-)  # such as $(CURDIR)/, and files that are written
+    r"\$+(?:\w+|\(\w+\)|\{\w+\})/|>+\s*[^\s;&|]+|--?[\w-]*(?i:out(?:put)?(?:-?(?:file|dir))?|xml|report|log)(?:=|\s+)[^\s;&|-][^\s;&|]*"
+)
 _LOOK = (
     r"\s*(?:!\s*)?(?:\[|(?:test|e?grep|ls|stat|diff|cmp)\b)"  # at a file, which may be what the work is about
 )
-_BARE_MAKE = r"(?m)\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])"
+_BARE_MAKE = r"(?m)(?:\bg?make|\$[({]MAKE[)}])(?:[ \t]+(?:-[CfIoW][ \t]*[^\s;&|]{1,99}|-[jl][ \t]*[\d.]{1,9}|-\S{1,99}|\w+=[^\s;&|]{0,99}|\d?>+[ \t]*[^\s;&|]{1,99})){0,9}[ \t]*(?:$|[;&|)])"
 # A file that the text of a check names is a part of it if its name says that it checks, or the word before it that it is loaded.
 _CHECKS = re.compile(
     r"(?i)(?:^|/)(?:scripts?|tools?|ci|hooks?|dev)/|\.mk$|"
@@ -65,9 +66,10 @@ _ENDINGS = ("", ".json", ".js", ".ts", ".py")
 # Documents, tests, sources, and what is built of them.
 _CODE = r"(?:pyi?|[cm]?[jt]sx?|go|rs|rb|php|java|kt|swift|c|cc|cpp|h|hpp|pl|t|exs?|vue|svelte)"
 _NEVER = (
-    r".*\.(?:md|rst|txt|lock|bats)|(?:.*/)?\.env[^/]*|(?:.*/)?test_[^/]*\.sh|"
+    r".*\.(?:md|rst|lock|bats)|(?:.*/)?test_[^/]*\.sh|"
     rf"(?:(?:.*/)?(?:test_.*|tests?)|.*[._-](?:test|spec)|(?:.*/)?(?:src|lib|dist|build|out|data|tests?)/.*)\.(?:{_CODE}|json)"
 )
+_DATA = r"\.(?:xml|json|html?|csv|tsv|log|txt|out|tap|info)$"  # a part only if it is loaded
 _SOURCE = rf"\.(?:{_CODE}|(?:ba)?sh)$"
 _COMPILED = r"\.(?:[ch]|cc|cpp|cxx|hh|hpp|hxx|o|obj|[sS])$"  # in a rule of make, what is compiled
 _TASK = r"`|the (?:variable|script) "  # the label of a part that has a name in a Makefile or in package.json
@@ -111,7 +113,7 @@ async def find_definition(
         made = {name for name, recipe in _recipes(found).items() if {name, "$@"} & {*recipe.split()}}
         made = {name for name in made if not re.search(_SOURCE, name)}  # a recipe writes them
         named = {name: named[name] for name in named if name.count("../") <= len(above) and name not in made}
-        wanted = {name for name, is_part in named.items() if is_part}
+        wanted = {name for name, is_part in named.items() if is_part and name not in ignored}
         wanted |= {name for name in names if _is_configuration(name, words, names)}
         wanted -= asked
         if found == parts and not wanted:
@@ -125,7 +127,11 @@ async def find_definition(
     may_define = {name for name in may_define if not re.search(toolchains.NO_CONFIGURATION, name)}
     # `python -m pytest` would run these instead of the tool.
     may_define |= {f"{tool}{end}" for tool in words & PYTHON_TOOLS for end in (".py", "/__main__.py")}
-    may_define |= {*texts, *(named.keys() - {*ignored})} - made  # a check may write what git ignores
+    # A check may write what git ignores.
+    may_define |= {
+        *texts,
+        *(name for name, is_part in named.items() if is_part or name not in ignored),
+    } - made
     # make has nothing to do for a target that is there, unless its recipe makes it.
     recipes = _recipes(parts)
     targets = {name: "" for name in files.names & {*recipes} if not {name, "$@"} & {*recipes[name].split()}}
@@ -190,10 +196,18 @@ def _kind(command: str) -> tuple[str, str]:
         command,
     )
     program, rest = (found[1], found[2]) if found else (command, "")
+    variables = "".join(
+        f" {each}" for each in re.findall(r"\w+=\S*", command[: found.start(1)] if found else "")
+    )
     if program in toolchains.PACKAGE_MANAGERS:
-        return f"npm{rest.replace(' run ', ' ')}", ""
+        return f"npm{rest.replace(' run ', ' ')}", variables
     is_tool = program in {*_CHECKERS, "unittest"} and not re.search(r"[;&|]", rest)
-    return (program, rest) if is_tool else (program + rest, "")
+    return (program, rest + variables) if is_tool else (program + rest, variables)
+
+
+def program_of(command: str) -> str:
+    """Return the program that a command runs, however it is installed."""
+    return _kind(command)[0].partition(" ")[0]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -213,7 +227,9 @@ def _named_files(folder: str, text: str, *, is_code: bool = False) -> Mapping[st
     found, before = dict[str, bool](), ""
     folders = {folder, "", *re.findall(r"\bcd +([\w./-]+)", text)}
     for command in re.split(r"[\n;&|]", _LEFT_OUT.sub("", text)):
-        words = re.findall(r"[\w@.+/-]+", command)[:MAX_WORDS]
+        words = [
+            word.lstrip("@+") for word in re.findall(r"[\w@.+/-]+", command.lstrip(" \t@+-"))[:MAX_WORDS]
+        ]
         checks_sources = is_code or not _CHECKERS.isdisjoint(words)
         is_tool = not toolchains.BY_NAME.keys().isdisjoint(map(basename, words)) or "make" in words
         is_look = re.match(_LOOK, command)
@@ -226,16 +242,16 @@ def _named_files(folder: str, text: str, *, is_code: bool = False) -> Mapping[st
             is_loaded = not is_code and (is_sourced or is_option or is_loaded)
             is_module = before == "-m"
             before = before if is_item else word
-            is_check = bool(_CHECKS.search(word)) or basename(word) in toolchains.BY_NAME
+            is_named = bool(_CHECKS.search(word)) or basename(word) in toolchains.BY_NAME
             is_kept = not is_look and ("/" in word or "." in word)
             is_kept = is_kept and not (checks_sources and re.search(_SOURCE, word))
-            if is_check or is_loaded or is_kept or is_module:
+            if is_named or is_loaded or is_kept or is_module:
                 path = word.replace(".", "/") if is_module else word
-                endings = _ENDINGS if is_module or is_loaded or word.startswith(".") else ("",)
+                may_lack = is_module or is_loaded or word[0] == "." or ("/" in word and not splitext(word)[1])
+                endings = _ENDINGS if may_lack else ("",)
                 for name in (normpath(join(each, path + end)) for each in folders for end in endings):
-                    found[name] = (
-                        found.get(name, False) or is_loaded or is_check or bool(_CHECKS.search(name))
-                    )
+                    is_check = (is_named or _CHECKS.search(name)) and not re.search(_DATA, name)
+                    found[name] = found.get(name, False) or is_loaded or bool(is_check)
     return {
         name: is_part
         for name, is_part in found.items()
@@ -428,7 +444,7 @@ def _has_grown(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> 
     return (
         bool(re.match(_LIST, name))
         and {*old} <= {*words}
-        and not any(each[0] in "-$" for each in {*words} - {*old})
+        and all(re.fullmatch(r"\w[\w./*+-]*", each) for each in {*words} - {*old})
     )
 
 
@@ -436,7 +452,7 @@ def _essence(name: str, parts: Mapping[str, str]) -> str | None:
     """Return what is compared of a part: no hash of a file, and of code not what a formatter changes."""
     if name not in parts or name.startswith(HASH_OF):
         return None
-    is_code = re.search(r"\.(?:json\w?|[cm]?[jt]s)$", name)
+    is_code = "`" not in name and re.search(r"\.(?:json\w?|[cm]?[jt]s)$", name)
     return re.sub(r"[\s'\";]+|,(?=\s*[\])}])", "", parts[name]) if is_code else parts[name]
 
 

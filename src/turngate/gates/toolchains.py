@@ -362,12 +362,12 @@ CONFIGURATION_FILE = (
 )
 # What is in these folders configures nothing outside of them; lock files say what is installed; the rest is written by tools.
 NO_CONFIGURATION = (
-    r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github|\.?venv)/|(?:-lock|shrinkwrap)\.[^/]*$|"
+    r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github/workflows|\.?venv)/|(?:-lock|shrinkwrap)\.[^/]*$|"
     r"(?:^|/)\.?coverage(?:\.json)?$|\.tsbuildinfo$|(?:^|/)(?!ph|pom|ps|testng|extensions)[^/]*\.xml$"
 )
 # What a check may depend on by its name alone: all of these, scripts, and files of runners.
 MAY_DEFINE = (
-    rf"{CONFIGURATION_FILE}|(^|/)([^/]*\.(mk|sh|bash|config\.[a-z]+)|\.[a-z_-]+rc(\.[a-z]+)?|\.ignore|tasks\.py|dockerfile|cmakelists\.txt|"
+    rf"{CONFIGURATION_FILE}|(^|/)([^/]*\.(mk|sh|bash|config\.[a-z]+)|\.[a-z_-]+rc(\.[a-z]+)?|\.ignore|rust-toolchain|tasks\.py|dockerfile|cmakelists\.txt|"
     r"pom\.xml|(build|settings)\.(gradle(\.kts)?|sbt|zig|ninja)|gradle\.properties|[^/]*\.(cabal|rake|cmake|gradle|gradle\.kts)|package\.swift|"
     r"project\.clj|build(\.bazel)?|psalm[^/]*\.xml|testng\.xml|\.editorconfig|\.pyre_configuration|mix\.exs|test_helper\.exs|go\.work|\.rspec-local|junit-platform\.properties|[^/]*\.(csproj|props|targets|runsettings))$|"
     r"(^|/)(\.(mvn|cargo)/[^/]+|gradle/[^/]+\.gradle(\.kts)?|\.yarn/plugins/.+)$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$|(^|/)\.basedpyright/[^/]+$"

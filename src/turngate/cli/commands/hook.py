@@ -181,6 +181,7 @@ def _answer_event(
 
     from turngate.cli.console.signals import run_to_end  # noqa: PLC0415
     from turngate.core.events.events import Event  # noqa: PLC0415
+    from turngate.core.verdict.decisions import Block  # noqa: PLC0415
     from turngate.core.verdict.hook_run import HookRun  # noqa: PLC0415
     from turngate.engine import ask_hooks  # noqa: PLC0415
     from turngate.gates.goal_rule import with_goal  # noqa: PLC0415
@@ -208,19 +209,28 @@ def _answer_event(
         before = read_record(file) if record else None
         files = now_there[folder] if before or is_start else ""
         if not before or before.files != files:  # at a start, their gates record what is there
-            held, now = load_held(folder, before, files, own_only=folder != own)
-            changed.append((folder if os.path.isdir(folder) else project, held))
+            held, kept = load_held(folder, before, files, own_only=folder != own)
+            changed.append((folder if os.path.isdir(folder) else project, held, file, kept))
             if session and folder != own:
-                write_record(file, now)
+                write_record(file, kept)
 
     async def ask_others(event: Event) -> tuple[HookRun, ...]:
         """Ask the hooks of the other projects that the session has changed."""
         runs: tuple[HookRun, ...] = ()
-        for folder, held in changed:
+        for folder, held, file, kept in changed:
             async with open_world(folder, held) as world:
                 world.logs, world.time_limit = False, limit
-                runs += (await ask_hooks(replace(event, cwd=folder), rules_at(event, held), world)).runs
+                asked = await ask_hooks(replace(event, cwd=folder), rules_at(event, held), world)
+            runs += asked.runs
+            if any(isinstance(run.decision, Block) for run in asked.runs):
+                ask_again(file, kept)
         return runs
+
+    def ask_again(file: str, kept: SessionRecord) -> None:
+        """Let gates that have blocked be asked at the next stop too, if the work was stashed or the agent is elsewhere then."""
+        if session and kept.files:
+            kept.files = ""
+            write_record(file, kept)
 
     async def ask() -> tuple[HostStop | None, World]:
         async with open_world(project, settings) as world:
@@ -236,6 +246,8 @@ def _answer_event(
     stop, world = run_to_end(ask(), " before an answer", for_host=True)
     if stop is None:
         return 0
+    if own == project and stop.answer.decision == "block":
+        ask_again(path, now)
     if stamp and not settings.record_trees:  # otherwise each stop has its tree
         write_stamp(stamp, state, held_pass(stop, settings, world), project)
     trouble = [*trouble_of(world), *([UNKNOWN_HOST] if is_unknown else [])]

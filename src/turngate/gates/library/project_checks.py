@@ -8,7 +8,7 @@ from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.check_changes import block_once, find_definition, note_changes
+from turngate.gates.check_changes import block_once, find_definition, note_changes, program_of
 from turngate.gates.find_checks import chosen_commands, find_check_commands, unreadable_files
 from turngate.gates.gate import Gate, GateContext
 from turngate.gates.library.command import (
@@ -19,6 +19,7 @@ from turngate.gates.library.command import (
     nothing_to_check,
     record_command,
     show_command,
+    with_note,
 )
 from turngate.gates.project_files import ProjectFiles, read_project
 
@@ -46,9 +47,14 @@ def _find_commands(context: GateContext, check: str, files: ProjectFiles) -> lis
 
 
 def _project_check(name: str, summary: str) -> Gate:
-    def counted_as(context: GateContext, place: int) -> str:
-        """Return the name of a number of tests, which is compared also if another command is found for the project later."""
-        return show_command(context.command) if context.command else f"command {place} of {name}"
+    def counted_as(context: GateContext, commands: Sequence[CommandHook]) -> list[str]:
+        """Return the names of numbers of tests. That of a single command is the same if another one is found for the project later."""
+        if context.command:
+            return [show_command(context.command)]
+        return [
+            f"{program_of(each.command)} of {name}" if len(commands) > 1 else f"command 0 of {name}"
+            for each in commands
+        ]
 
     async def check(context: GateContext) -> Decision:
         if (unchanged := is_unchanged(context)) is not None:
@@ -60,31 +66,28 @@ def _project_check(name: str, summary: str) -> Gate:
             return block
         if isinstance(commands, Fault):
             return commands
+        changes = note_changes(context, definition)
         if (nothing := await nothing_to_check(context, name, definition)) is not None:
-            return nothing
-        problems: list[str] = []
-        note = None
-        for place, command in enumerate(commands):
-            result = await hold_until_passed(context, command, name, definition, counted_as(context, place))
+            return with_note(nothing, changes)
+        problems, notes = list[str](), list[str | None]()
+        for command, counted in zip(commands, counted_as(context, commands), strict=True):
+            result = await hold_until_passed(context, command, name, definition, counted)
             if isinstance(result, Block):
                 return result
             if isinstance(result, Fault):
                 problems.append(f"`{show_command(command)}`: {result.error}")
             elif isinstance(result, Allow):
-                note = result.reason or note
+                notes.append(result.reason)
         if problems:
             return Fault("; ".join(problems))
-        return Allow("; ".join(filter(None, (note, note_changes(context, definition)))) or None)
+        return Allow("; ".join(filter(None, (*notes, changes))) or None)
 
     async def record(context: GateContext) -> Mapping[str, Any]:
         files = await read_project(context.commands)
         commands = _find_commands(context, name, files)
         definition = {"definition": await _definition(context, commands, files)}
-        count = 0 if isinstance(commands, Fault) else len(commands)
-        return {
-            **definition,
-            **await record_command(context, [counted_as(context, each) for each in range(count)]),
-        }
+        names = [] if isinstance(commands, Fault) else counted_as(context, commands)
+        return {**definition, **await record_command(context, names)}
 
     return Gate(
         name=name,
